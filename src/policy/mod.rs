@@ -1,0 +1,157 @@
+//! What is asked: promises, roots, network, environment, limits. Knows nothing of the kernel.
+#![forbid(unsafe_code)]
+
+pub mod promise;
+pub mod quantity;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::fd::RawFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use promise::Promise;
+
+/// Everything a run was asked for, as it was asked: paths are not resolved and nothing has been looked up.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// Workspaces in the order given; the first is the primary one.
+    pub workspaces: Vec<PathBuf>,
+    pub chdir: Option<PathBuf>,
+    /// Show the workspaces read-only.
+    pub read_only: bool,
+    pub hardlinks: Hardlinks,
+    pub git: Git,
+    /// Where HOME and /tmp are kept from one run to the next.
+    pub state: Option<PathBuf>,
+    pub files: Vec<FileRule>,
+    pub toolchains: bool,
+    pub network: Network,
+    pub environment: Environment,
+    /// Descriptors above 2 that are passed on.
+    pub descriptors: Vec<RawFd>,
+    pub user: Option<User>,
+    pub limits: Limits,
+    /// Promises beyond the default set that must hold.
+    pub require: BTreeSet<Promise>,
+    /// Promises that may be given up where the host cannot keep them.
+    pub waive: BTreeSet<Promise>,
+    pub allow: BTreeSet<Allowance>,
+    pub namespaces: Namespaces,
+    pub status_fd: Option<RawFd>,
+    pub verbose: bool,
+    /// Print what each step took to standard error (hidden option, for measurements).
+    pub timings: bool,
+}
+
+/// One of `--ro`, `--rw`, `--hide`, `--seal`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileRule {
+    pub access: FileAccess,
+    pub path: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FileAccess {
+    Hide,
+    Read,
+    /// Readable through inodes of its own, so that sockets, FIFOs and locks below it stay apart.
+    Seal,
+    Write,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Hardlinks {
+    #[default]
+    Reject,
+    Protect,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Git {
+    #[default]
+    Guard,
+    ReadOnly,
+    Free,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Namespaces {
+    #[default]
+    Auto,
+    Off,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Allowance {
+    BroadWorkspace,
+    Userns,
+    UnixDatagram,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Network {
+    pub net: Net,
+    pub loopback: Loopback,
+    /// TCP ports that may be connected to on the host's network.
+    pub connect: BTreeSet<u16>,
+    pub listen: Listen,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Net {
+    #[default]
+    None,
+    Host,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Loopback {
+    #[default]
+    Private,
+    Off,
+    Host,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Listen {
+    #[default]
+    None,
+    Ports(BTreeSet<u16>),
+    Any,
+}
+
+/// What is added to the allowlist. Values never leave the process except into the command's environment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// `--env NAME`: passed on from the caller.
+    pub pass: Vec<OsString>,
+    /// `--env NAME=VALUE`, in order.
+    pub set: Vec<(OsString, OsString)>,
+    /// `--env-file FILE`.
+    pub files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct User {
+    pub uid: u32,
+    /// Taken from the password file when not given.
+    pub gid: Option<u32>,
+}
+
+/// Sizes are bytes. `None` is "not asked".
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Limits {
+    pub procs: Option<u64>,
+    pub memory: Option<u64>,
+    pub tmp: Option<u64>,
+    pub disk: Option<u64>,
+    pub output: Option<u64>,
+    pub on_output_limit_kill: bool,
+    /// Processor time of the whole tree.
+    pub cpu: Option<Duration>,
+    pub file_size: Option<u64>,
+    pub open_files: Option<u64>,
+    pub timeout: Option<Duration>,
+    pub grace: Option<Duration>,
+}

@@ -1,0 +1,1 @@
+//! Sizes and durations as they are written on the command line.
