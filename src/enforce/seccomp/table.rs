@@ -1,0 +1,512 @@
+//! The one table of what the filter denies. Whatever is not in it passes, up to the last number vetted here.
+//!
+//! Numbers of x86_64 are those of the kernel's `arch/x86/entry/syscalls/syscall_64.tbl`; aarch64 and riscv64
+//! share the generic ones of `scripts/syscall.tbl` (before Linux 6.11 `asm-generic/unistd.h`). From 424 on all
+//! architectures agree.
+
+use std::ops::RangeInclusive;
+
+use libc::{EAFNOSUPPORT, ENOSYS, EOPNOTSUPP, EPERM, EPROTONOSUPPORT};
+
+use super::{Arch, Inet, Rules};
+
+/// The newest call read and judged: fchroot, Linux 7.3.
+pub const LAST_VETTED: u32 = 472;
+
+/// Holes in the numbering. Kernels do fill them (x86 got 335 and 336 that way), so they are not vetted either.
+pub fn holes(arch: Arch) -> &'static [RangeInclusive<u32>] {
+    match arch {
+        Arch::X86_64 => &[337..=423],
+        Arch::Aarch64 => &[244..=259, 295..=423],
+        // 258 and 259 are riscv_hwprobe and riscv_flush_icache.
+        Arch::Riscv64 => &[244..=257, 295..=423],
+    }
+}
+
+/// Rows with a common name, errno, condition and reason.
+#[derive(Debug)]
+pub struct Group {
+    pub name: &'static str,
+    pub errno: i32,
+    pub when: When,
+    pub reason: &'static str,
+    pub rows: &'static [Row],
+}
+
+/// One call, denied always (no tests) or when all its tests hold.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    pub name: &'static str,
+    x86_64: Option<u32>,
+    generic: Option<u32>,
+    pub tests: &'static [Test],
+}
+
+impl Row {
+    /// The call's number, if this architecture has it.
+    pub fn number(&self, arch: Arch) -> Option<u32> {
+        match arch {
+            Arch::X86_64 => self.x86_64,
+            Arch::Aarch64 | Arch::Riscv64 => self.generic,
+        }
+    }
+
+    const fn when(mut self, tests: &'static [Test]) -> Self {
+        self.tests = tests;
+        self
+    }
+}
+
+/// Which runs a group is in force for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    Always,
+    NoOwnIpc,
+    NoNamespaces,
+    NoListen,
+    NoInet,
+    SomeInet,
+    TcpOnly,
+    AllInet,
+}
+
+impl When {
+    pub fn holds(self, rules: &Rules) -> bool {
+        match self {
+            When::Always => true,
+            When::NoOwnIpc => !rules.sysv_ipc,
+            When::NoNamespaces => !rules.namespaces,
+            When::NoListen => !rules.listen,
+            When::NoInet => rules.inet == Inet::None,
+            When::SomeInet => rules.inet != Inet::None,
+            When::TcpOnly => rules.inet == Inet::Tcp,
+            When::AllInet => rules.inet == Inet::All,
+        }
+    }
+}
+
+/// A test of one argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Test {
+    pub argument: u8,
+    pub width: Width,
+    pub relation: Relation,
+}
+
+/// How much of an argument's register the kernel reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Width {
+    /// An int: the upper half is garbage of the caller's choosing.
+    Int,
+    Pointer,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relation {
+    Is(u32),
+    IsNot(u32),
+    /// `argument & .0 == .1`
+    Masked(u32, u32),
+}
+
+const fn call(name: &'static str, x86_64: u32, generic: u32) -> Row {
+    Row { name, x86_64: Some(x86_64), generic: Some(generic), tests: &[] }
+}
+
+const fn same(name: &'static str, number: u32) -> Row {
+    call(name, number, number)
+}
+
+const fn x86(name: &'static str, number: u32) -> Row {
+    Row { name, x86_64: Some(number), generic: None, tests: &[] }
+}
+
+const fn int(argument: u8, relation: Relation) -> Test {
+    Test { argument, width: Width::Int, relation }
+}
+
+const fn is(argument: u8, value: u32) -> Test {
+    int(argument, Relation::Is(value))
+}
+
+const fn is_not(argument: u8, value: u32) -> Test {
+    int(argument, Relation::IsNot(value))
+}
+
+const fn masked(argument: u8, mask: u32, value: u32) -> Test {
+    int(argument, Relation::Masked(mask, value))
+}
+
+const fn has(argument: u8, bit: u32) -> Test {
+    masked(argument, bit, bit)
+}
+
+const fn not_null(argument: u8) -> Test {
+    Test { argument, width: Width::Pointer, relation: Relation::IsNot(0) }
+}
+
+const SETUID: u32 = 0o4000;
+const O_CREAT: u32 = 0o100;
+/// The bit that makes open(2) take the mode; O_TMPFILE proper adds O_DIRECTORY, whose value differs by
+/// architecture and without which the kernel says EINVAL.
+const TMPFILE: u32 = 0o20_000_000;
+
+const MSG_FASTOPEN: u32 = 0x2000_0000;
+
+const UNIX: u32 = 1;
+const INET: u32 = 2;
+const INET6: u32 = 10;
+const NETLINK: u32 = 16;
+/// AF_INET (2) and AF_INET6 (10) differ in one bit, so that one test finds both.
+const EITHER_INET: Test = masked(0, !8, INET);
+
+const CLONE: Row = call("clone", 56, 220);
+const IOCTL: Row = call("ioctl", 16, 29);
+const SOCKET: Row = call("socket", 41, 198);
+const SETPRIORITY: Row = call("setpriority", 141, 140);
+const IOPRIO_SET: Row = call("ioprio_set", 251, 30);
+const OPEN: Row = x86("open", 2);
+const OPENAT: Row = call("openat", 257, 56);
+
+pub const TABLE: &[Group] = &[
+    Group {
+        name: "terminal",
+        errno: EPERM,
+        when: When::Always,
+        reason: "TIOCSTI and TIOCLINUX type into the caller's shell; TIOCSETD loads line disciplines",
+        rows: &[IOCTL.when(&[is(1, 0x5412)]), IOCTL.when(&[is(1, 0x541c)]), IOCTL.when(&[is(1, 0x5423)])],
+    },
+    Group {
+        name: "volumes",
+        errno: EPERM,
+        when: When::Always,
+        // Every btrfs call that takes a `btrfs_ioctl_vol_args` (4096 bytes, _IOW): snapshots, subvolumes, devices.
+        reason: "a btrfs snapshot shows what is hidden in the original, and no Landlock hook sees it made",
+        rows: &[IOCTL.when(&[masked(1, 0xffff_ff00, 0x5000_9400)])],
+    },
+    Group {
+        name: "keyring",
+        errno: EPERM,
+        when: When::Always,
+        reason: "keys are not namespaced and outlive the run",
+        rows: &[call("keyctl", 250, 219), call("add_key", 248, 217), call("request_key", 249, 218)],
+    },
+    Group {
+        name: "surface",
+        errno: EPERM,
+        when: When::Always,
+        reason: "kernel surface with a long record of flaws, which ordinary commands do without",
+        rows: &[
+            call("bpf", 321, 280),
+            call("perf_event_open", 298, 241),
+            call("userfaultfd", 323, 282),
+            call("kcmp", 312, 272),
+            call("syslog", 103, 116),
+            x86("modify_ldt", 154),
+            same("lsm_set_self_attr", 460),
+            same("listns", 470),
+        ],
+    },
+    Group {
+        name: "io_uring",
+        errno: ENOSYS,
+        when: When::Always,
+        reason: "its requests pass no system call filter; callers fall back to ordinary calls",
+        rows: &[same("io_uring_setup", 425), same("io_uring_enter", 426), same("io_uring_register", 427)],
+    },
+    Group {
+        name: "hidden-arguments",
+        errno: ENOSYS,
+        when: When::Always,
+        reason: "its flags and mode lie behind a pointer, out of a filter's sight; callers fall back to openat",
+        rows: &[same("openat2", 437)],
+    },
+    Group {
+        name: "memory",
+        errno: ENOSYS,
+        when: When::Always,
+        reason: "memory that the kernel itself cannot look into, or bound to a node, without being asked for",
+        rows: &[same("memfd_secret", 447), same("set_mempolicy_home_node", 450)],
+    },
+    Group {
+        name: "other-processes",
+        errno: EPERM,
+        when: When::Always,
+        // ptrace, process_vm_*, pidfd_getfd stay: Landlock keeps them to the command's own processes.
+        reason: "moves or drops the memory of another process; no debugger needs it",
+        rows: &[
+            same("process_madvise", 440),
+            same("process_mrelease", 448),
+            call("move_pages", 279, 239),
+            call("migrate_pages", 256, 238),
+        ],
+    },
+    Group {
+        name: "priority",
+        errno: EPERM,
+        when: When::Always,
+        reason: "limits and priority of another process; 0 names the caller itself",
+        rows: &[
+            call("prlimit64", 302, 261).when(&[is_not(0, 0), not_null(2)]),
+            // PRIO_PROCESS is 0, IOPRIO_WHO_PROCESS is 1.
+            SETPRIORITY.when(&[is_not(0, 0)]),
+            SETPRIORITY.when(&[is_not(1, 0)]),
+            IOPRIO_SET.when(&[is_not(0, 1)]),
+            IOPRIO_SET.when(&[is_not(1, 0)]),
+        ],
+    },
+    Group {
+        name: "mounts",
+        errno: EPERM,
+        when: When::Always,
+        reason: "would change which paths exist inside",
+        rows: &[
+            call("mount", 165, 40),
+            call("umount2", 166, 39),
+            call("pivot_root", 155, 41),
+            call("chroot", 161, 51),
+            same("fchroot", 472),
+        ],
+    },
+    Group {
+        name: "mounts",
+        errno: ENOSYS,
+        when: When::Always,
+        reason: "the newer interface to mounts; callers fall back to mount(2)",
+        rows: &[
+            same("open_tree", 428),
+            same("move_mount", 429),
+            same("fsopen", 430),
+            same("fsconfig", 431),
+            same("fsmount", 432),
+            same("fspick", 433),
+            same("mount_setattr", 442),
+            same("open_tree_attr", 467),
+        ],
+    },
+    Group {
+        name: "namespaces",
+        errno: EPERM,
+        when: When::NoNamespaces,
+        reason: "a new user namespace gives capabilities over kernel code that others cannot reach",
+        rows: &[
+            call("unshare", 272, 97),
+            call("setns", 308, 268),
+            // CLONE_NEWTIME lies in the byte of the exit signal: clone(2) does not read it as a flag.
+            CLONE.when(&[has(0, 0x0002_0000)]),
+            CLONE.when(&[has(0, 0x0200_0000)]),
+            CLONE.when(&[has(0, 0x0400_0000)]),
+            CLONE.when(&[has(0, 0x0800_0000)]),
+            CLONE.when(&[has(0, 0x1000_0000)]),
+            CLONE.when(&[has(0, 0x2000_0000)]),
+            CLONE.when(&[has(0, 0x4000_0000)]),
+        ],
+    },
+    Group {
+        name: "namespaces",
+        errno: ENOSYS,
+        when: When::NoNamespaces,
+        reason: "its flags lie behind a pointer; callers fall back to clone(2)",
+        rows: &[same("clone3", 435)],
+    },
+    Group {
+        name: "handles",
+        errno: EPERM,
+        when: When::Always,
+        reason: "opens a file by number, past every directory on its path",
+        rows: &[call("open_by_handle_at", 304, 265)],
+    },
+    Group {
+        name: "watching",
+        errno: EPERM,
+        when: When::Always,
+        reason: "tells what other programs do with files",
+        rows: &[call("fanotify_init", 300, 262), call("fanotify_mark", 301, 263)],
+    },
+    Group {
+        name: "administration",
+        errno: EPERM,
+        when: When::Always,
+        reason: "administers the host; denied for the case that root is the caller",
+        rows: &[
+            call("acct", 163, 89),
+            call("quotactl", 179, 60),
+            same("quotactl_fd", 443),
+            call("swapon", 167, 224),
+            call("swapoff", 168, 225),
+            call("reboot", 169, 142),
+            call("kexec_load", 246, 104),
+            call("kexec_file_load", 320, 294),
+            call("init_module", 175, 105),
+            call("finit_module", 313, 273),
+            call("delete_module", 176, 106),
+            x86("iopl", 172),
+            x86("ioperm", 173),
+            call("settimeofday", 164, 170),
+            call("clock_settime", 227, 112),
+            call("sethostname", 170, 161),
+            call("setdomainname", 171, 162),
+            call("vhangup", 153, 58),
+        ],
+    },
+    Group {
+        name: "retired",
+        errno: ENOSYS,
+        when: When::Always,
+        reason: "obsolete: current kernels lack most of them, and an older one now answers likewise",
+        rows: &[
+            x86("uselib", 134),
+            x86("ustat", 136),
+            x86("sysfs", 139),
+            x86("_sysctl", 156),
+            x86("create_module", 174),
+            x86("get_kernel_syms", 177),
+            x86("query_module", 178),
+            call("nfsservctl", 180, 42),
+            x86("getpmsg", 181),
+            x86("putpmsg", 182),
+            x86("afs_syscall", 183),
+            x86("tuxcall", 184),
+            x86("security", 185),
+            call("lookup_dcookie", 212, 18),
+            x86("vserver", 236),
+        ],
+    },
+    Group {
+        name: "ipc",
+        errno: ENOSYS,
+        when: When::NoOwnIpc,
+        reason: "without an IPC namespace its objects are those of the user's other programs",
+        rows: &[
+            call("shmget", 29, 194),
+            call("shmat", 30, 196),
+            call("shmctl", 31, 195),
+            call("shmdt", 67, 197),
+            call("semget", 64, 190),
+            call("semop", 65, 193),
+            call("semctl", 66, 191),
+            call("semtimedop", 220, 192),
+            call("msgget", 68, 186),
+            call("msgsnd", 69, 189),
+            call("msgrcv", 70, 188),
+            call("msgctl", 71, 187),
+            call("mq_open", 240, 180),
+            // Has no Landlock hook of its own, unlike mq_open.
+            call("mq_unlink", 241, 181),
+        ],
+    },
+    Group {
+        name: "personality",
+        errno: EPERM,
+        when: When::Always,
+        reason: "READ_IMPLIES_EXEC and its like weaken a program; PER_LINUX32, UNAME26 and a debugger's fixed addresses pass",
+        rows: &[call("personality", 135, 92).when(&[
+            is_not(0, 0),
+            is_not(0, 0x0_0008),
+            is_not(0, 0x2_0000),
+            is_not(0, 0x2_0008),
+            is_not(0, 0x4_0000),
+            is_not(0, 0x4_0008),
+            is_not(0, 0x6_0000),
+            is_not(0, 0x6_0008),
+            is_not(0, 0xffff_ffff),
+        ])],
+    },
+    Group {
+        name: "setuid",
+        errno: EPERM,
+        when: When::Always,
+        reason: "a setuid file left behind gives its owner's identity to whoever runs it outside",
+        rows: &[
+            x86("chmod", 90).when(&[has(1, SETUID)]),
+            call("fchmod", 91, 52).when(&[has(1, SETUID)]),
+            call("fchmodat", 268, 53).when(&[has(2, SETUID)]),
+            same("fchmodat2", 452).when(&[has(2, SETUID)]),
+            x86("mknod", 133).when(&[has(1, SETUID)]),
+            call("mknodat", 259, 33).when(&[has(2, SETUID)]),
+            x86("mkdir", 83).when(&[has(1, SETUID)]),
+            call("mkdirat", 258, 34).when(&[has(2, SETUID)]),
+            x86("creat", 85).when(&[has(1, SETUID)]),
+            OPEN.when(&[has(1, O_CREAT), has(2, SETUID)]),
+            OPEN.when(&[has(1, TMPFILE), has(2, SETUID)]),
+            OPENAT.when(&[has(2, O_CREAT), has(3, SETUID)]),
+            OPENAT.when(&[has(2, TMPFILE), has(3, SETUID)]),
+        ],
+    },
+    Group {
+        name: "families",
+        errno: EAFNOSUPPORT,
+        when: When::Always,
+        reason: "only unix, IPv4, IPv6 and netlink sockets: vsock, packet, AF_ALG, SMC and the rest leave the boundary",
+        rows: &[
+            SOCKET.when(&[is_not(0, UNIX), is_not(0, INET), is_not(0, INET6), is_not(0, NETLINK)]),
+            call("socketpair", 53, 199).when(&[is_not(0, UNIX)]),
+        ],
+    },
+    Group {
+        name: "network",
+        errno: EAFNOSUPPORT,
+        when: When::NoInet,
+        reason: "this run has no network",
+        rows: &[SOCKET.when(&[EITHER_INET])],
+    },
+    Group {
+        name: "protocols",
+        errno: EPROTONOSUPPORT,
+        when: When::Always,
+        reason: "of netlink only the routing tables, which name lookups read",
+        rows: &[SOCKET.when(&[is(0, NETLINK), is_not(2, 0)])],
+    },
+    Group {
+        name: "protocols",
+        errno: EPROTONOSUPPORT,
+        when: When::AllInet,
+        reason: "streams and datagrams of TCP, UDP and ping; MPTCP, SCTP, UDP-Lite, SMC, raw and packet sockets pass other rules by",
+        rows: &[
+            // Types 1 (stream) and 2 (datagram) are left.
+            SOCKET.when(&[EITHER_INET, masked(1, 0xf, 3)]),
+            SOCKET.when(&[EITHER_INET, has(1, 4)]),
+            SOCKET.when(&[EITHER_INET, has(1, 8)]),
+            SOCKET.when(&[
+                EITHER_INET,
+                is_not(2, 0),
+                is_not(2, 6),
+                is_not(2, 17),
+                is_not(2, 1),
+                is_not(2, 58),
+            ]),
+        ],
+    },
+    Group {
+        name: "protocols",
+        errno: EPROTONOSUPPORT,
+        when: When::TcpOnly,
+        reason: "ports are ruled for TCP alone",
+        rows: &[
+            // Type 1 (stream) is left; the kernel refuses 0.
+            SOCKET.when(&[EITHER_INET, has(1, 2)]),
+            SOCKET.when(&[EITHER_INET, has(1, 4)]),
+            SOCKET.when(&[EITHER_INET, has(1, 8)]),
+            SOCKET.when(&[EITHER_INET, is_not(2, 0), is_not(2, 6)]),
+        ],
+    },
+    Group {
+        name: "fast-open",
+        // What tcp(7) gives where the sysctl is off: callers then connect.
+        errno: EOPNOTSUPP,
+        when: When::SomeInet,
+        reason: "MSG_FASTOPEN connects past Landlock's port rules on several kernels",
+        rows: &[
+            call("sendto", 44, 206).when(&[has(3, MSG_FASTOPEN)]),
+            call("sendmsg", 46, 211).when(&[has(2, MSG_FASTOPEN)]),
+            call("sendmmsg", 307, 269).when(&[has(3, MSG_FASTOPEN)]),
+        ],
+    },
+    Group {
+        name: "listen",
+        errno: EPERM,
+        when: When::NoListen,
+        reason: "listening on an unbound socket takes a port that no bind rule sees",
+        rows: &[call("listen", 50, 201)],
+    },
+];
