@@ -8,7 +8,6 @@
 //! bitmap answers for it without running the program (`seccomp_cache_prepare` in kernel/seccomp.c, since 5.11).
 #![forbid(unsafe_code)]
 
-mod arguments;
 #[cfg(test)]
 mod claims;
 mod compile;
@@ -22,7 +21,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use crate::error::Error;
-use compile::Outcome;
+use compile::{Outcome, Rule};
 pub use table::{Group, LAST_VETTED, Relation, Row, Test, Width};
 
 /// What the filter of one run depends on.
@@ -96,10 +95,8 @@ pub fn programs(arch: Arch, rules: &Rules) -> Result<Vec<Program>, Error> {
             outcomes.insert(number, Outcome::Errno(group.errno));
         }
     }
-    for (number, rows) in argument_rules(arch, rules) {
-        if let std::collections::btree_map::Entry::Vacant(free) = outcomes.entry(number) {
-            free.insert(Outcome::Judge(arguments::compile(arch, number, &rows)?));
-        }
+    for (number, rules) in argument_rules(arch, rules) {
+        outcomes.entry(number).or_insert(Outcome::Judge(rules));
     }
     Ok(vec![compile::program(arch, &outcomes)])
 }
@@ -128,8 +125,8 @@ fn in_force(rules: &Rules) -> impl Iterator<Item = (&'static Group, &'static Row
     every_row().filter(|(group, _)| group.when.holds(rules))
 }
 
-fn argument_rules(arch: Arch, rules: &Rules) -> BTreeMap<u32, Vec<arguments::Rule>> {
-    let mut by_number: BTreeMap<u32, Vec<arguments::Rule>> = BTreeMap::new();
+fn argument_rules(arch: Arch, rules: &Rules) -> BTreeMap<u32, Vec<Rule>> {
+    let mut by_number: BTreeMap<u32, Vec<Rule>> = BTreeMap::new();
     for (group, row) in in_force(rules).filter(|(_, row)| !row.tests.is_empty()) {
         if let Some(number) = row.number(arch) {
             by_number.entry(number).or_default().push((group.errno, row.tests));

@@ -65,6 +65,7 @@ fn test_holds(test: &Test, call: &Call) -> bool {
     match test.relation {
         Relation::Is(expected) => value == u64::from(expected),
         Relation::IsNot(expected) => value != u64::from(expected),
+        Relation::Any(bits) => value & u64::from(bits) != 0,
         Relation::Masked(mask, expected) => value & u64::from(mask) == u64::from(expected),
     }
 }
@@ -77,8 +78,11 @@ fn telling_values(arch: Arch, number: u32, argument: u8) -> Vec<u64> {
     for test in tests.filter(|test| test.argument == argument) {
         let (mask, value) = match test.relation {
             Relation::Is(value) | Relation::IsNot(value) => (u32::MAX, value),
+            Relation::Any(bits) => (bits, bits & bits.wrapping_neg()),
             Relation::Masked(mask, value) => (mask, value),
         };
+        let bits = (0..32).map(|bit| mask & (1 << bit)).filter(|bit| *bit != 0 && mask != u32::MAX);
+        values.extend(bits.map(u64::from));
         for near in [value, value.wrapping_add(1), value.wrapping_sub(1), value | !mask, value ^ 8, !value] {
             values.extend([u64::from(near), u64::from(near) | GARBAGE]);
         }
@@ -179,6 +183,27 @@ fn programs_stay_below_the_kernels_limit() {
         for rules in every_rules() {
             // BPF_MAXINSNS, linux/bpf_common.h
             assert!(filter(arch, &rules).iter().all(|program| program.len() <= 4096));
+        }
+    }
+}
+
+#[test]
+fn targets_beyond_the_reach_of_a_conditional_jump_are_found() {
+    const TESTS: &[Test] = &[Test { argument: 5, width: Width::Pointer, relation: Relation::Is(7) }];
+    let arch = Arch::X86_64;
+    let value = |number: u32| (number % 120 + 1).cast_signed();
+    let outcomes = (0..=LAST_VETTED).filter(|number| number % 3 != 0).map(|number| match number % 3 {
+        1 => (number, Outcome::Errno(value(number))),
+        _ => (number, Outcome::Judge(vec![(value(number), TESTS)])),
+    });
+    let program = [compile::program(arch, &outcomes.collect())];
+    assert!(program[0].len() > 1000, "long enough to need long jumps");
+    for number in 0..=LAST_VETTED {
+        for argument in [7, 8, GARBAGE | 7] {
+            let call = Call { number, arch: arch.audit(), arguments: [0, 0, 0, 0, 0, argument] };
+            let denied = number % 3 == 1 || (number % 3 == 2 && argument == 7);
+            let expected = if denied { errno(value(number)) } else { ALLOW };
+            assert_eq!(run(&program, &call).value, expected, "{number} {argument:x}");
         }
     }
 }
