@@ -9,11 +9,9 @@
 //! jump to it is written, and returns are shared by all jumps within reach.
 #![forbid(unsafe_code)]
 
-use std::collections::BTreeMap;
-
 use seccompiler::sock_filter;
 
-use super::table::{LAST_VETTED, Relation, Test, Width};
+use super::table::{Relation, Test, Width};
 use super::{Arch, Program};
 
 // linux/bpf_common.h
@@ -38,12 +36,25 @@ const KILL: Target = Target::Return(libc::SECCOMP_RET_KILL_PROCESS);
 /// What becomes of one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
+    Allow,
     Errno(i32),
     /// The errno of the first rule all tests of which hold; without one the call passes.
     Judge(Vec<Rule>),
 }
 
 pub type Rule = (i32, &'static [Test]);
+
+impl Outcome {
+    /// Adds a row of the table. One without tests prevails over any with tests.
+    pub fn add(&mut self, errno: i32, tests: &'static [Test]) {
+        match self {
+            Outcome::Errno(_) => {}
+            _ if tests.is_empty() => *self = Outcome::Errno(errno),
+            Outcome::Judge(rules) => rules.push((errno, tests)),
+            Outcome::Allow => *self = Outcome::Judge(vec![(errno, tests)]),
+        }
+    }
+}
 
 /// Where a jump leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,21 +68,23 @@ fn errno(errno: i32) -> Target {
     Target::Return(libc::SECCOMP_RET_ERRNO | errno.unsigned_abs())
 }
 
-/// What `outcomes` does not name is allowed up to [`LAST_VETTED`].
-pub fn program(arch: Arch, outcomes: &BTreeMap<u32, Outcome>) -> Program {
+/// The outcome of each number from 0 on; whatever comes after the last one is ENOSYS.
+pub fn program(arch: Arch, outcomes: &[Outcome]) -> Program {
     let mut writer = Writer::default();
-    let mut intervals: Vec<(u32, Target)> = Vec::new();
-    for number in 0..=LAST_VETTED {
-        let target = match outcomes.get(&number) {
-            None => ALLOW,
-            Some(Outcome::Errno(value)) => errno(*value),
-            Some(Outcome::Judge(rules)) => writer.judge(rules),
+    let mut intervals: Vec<(u32, Target)> = Vec::with_capacity(outcomes.len());
+    let mut above = 0;
+    for (number, outcome) in (0..).zip(outcomes) {
+        let target = match outcome {
+            Outcome::Allow => ALLOW,
+            Outcome::Errno(value) => errno(*value),
+            Outcome::Judge(rules) => writer.judge(rules),
         };
         if intervals.last().is_none_or(|(_, last)| *last != target) {
             intervals.push((number, target));
         }
+        above = number + 1;
     }
-    intervals.push((LAST_VETTED + 1, errno(libc::ENOSYS)));
+    intervals.push((above, errno(libc::ENOSYS)));
     let tree = writer.tree(&intervals);
     let tree = writer.load(NUMBER, tree);
     let known = writer.branch(IF_EQUAL, arch.audit(), tree, KILL);
@@ -83,8 +96,8 @@ pub fn program(arch: Arch, outcomes: &BTreeMap<u32, Outcome>) -> Program {
 #[derive(Default)]
 struct Writer {
     reversed: Program,
-    /// The newest return of each value.
-    returns: BTreeMap<u32, usize>,
+    /// Each return written so far and its place.
+    returns: Vec<(u32, usize)>,
 }
 
 impl Writer {
@@ -186,11 +199,11 @@ impl Writer {
     /// A place within reach that is, or leads to, the target.
     fn near(&mut self, target: Target) -> usize {
         match target {
-            Target::Return(value) => match self.returns.get(&value) {
-                Some(place) if self.distance(*place) <= REACH => *place,
+            Target::Return(value) => match self.returns.iter().rev().find(|(known, _)| *known == value) {
+                Some((_, place)) if self.distance(*place) <= REACH => *place,
                 _ => {
                     self.push(RETURN, value, 0, 0);
-                    self.returns.insert(value, self.reversed.len());
+                    self.returns.push((value, self.reversed.len()));
                     self.reversed.len()
                 }
             },

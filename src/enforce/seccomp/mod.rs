@@ -17,11 +17,10 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::io;
 
 use crate::error::Error;
-use compile::{Outcome, Rule};
+use compile::Outcome;
 pub use table::{Group, LAST_VETTED, Relation, Row, Test, Width};
 
 /// What the filter of one run depends on.
@@ -85,18 +84,17 @@ pub fn native() -> Option<Arch> {
 
 /// The programs to install, in this order.
 pub fn programs(arch: Arch, rules: &Rules) -> Result<Vec<Program>, Error> {
-    let mut outcomes: BTreeMap<u32, Outcome> = BTreeMap::new();
-    for hole in table::holes(arch) {
-        outcomes.extend(hole.clone().map(|number| (number, Outcome::Errno(libc::ENOSYS))));
-    }
-    for (group, row) in in_force(rules) {
-        let Some(number) = row.number(arch) else { continue };
-        if row.tests.is_empty() {
-            outcomes.insert(number, Outcome::Errno(group.errno));
+    let mut outcomes = vec![Outcome::Allow; LAST_VETTED as usize + 1];
+    let numbered = in_force(rules).filter_map(|(group, row)| Some((group.errno, row, row.number(arch)?)));
+    for (errno, row, number) in numbered {
+        if let Some(outcome) = outcomes.get_mut(number as usize) {
+            outcome.add(errno, row.tests);
         }
     }
-    for (number, rules) in argument_rules(arch, rules) {
-        outcomes.entry(number).or_insert(Outcome::Judge(rules));
+    for number in table::holes(arch).iter().cloned().flatten() {
+        if let Some(outcome) = outcomes.get_mut(number as usize) {
+            outcome.add(libc::ENOSYS, &[]);
+        }
     }
     Ok(vec![compile::program(arch, &outcomes)])
 }
@@ -123,14 +121,4 @@ fn every_row() -> impl Iterator<Item = (&'static Group, &'static Row)> {
 
 fn in_force(rules: &Rules) -> impl Iterator<Item = (&'static Group, &'static Row)> {
     every_row().filter(|(group, _)| group.when.holds(rules))
-}
-
-fn argument_rules(arch: Arch, rules: &Rules) -> BTreeMap<u32, Vec<Rule>> {
-    let mut by_number: BTreeMap<u32, Vec<Rule>> = BTreeMap::new();
-    for (group, row) in in_force(rules).filter(|(_, row)| !row.tests.is_empty()) {
-        if let Some(number) = row.number(arch) {
-            by_number.entry(number).or_default().push((group.errno, row.tests));
-        }
-    }
-    by_number
 }
