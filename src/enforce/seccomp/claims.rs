@@ -214,6 +214,21 @@ fn fast_open_is_denied_and_sending_is_not() {
 }
 
 #[test]
+fn tcp_sockets_stay_tcp_where_ports_are_ruled() {
+    let (tcp, ulp, nodelay) = (6, 31, 1);
+    let ruled = Rules { inet: Inet::Tcp, ..ordinary() };
+    claims(
+        &ruled,
+        &[
+            ("setsockopt", &[3, tcp, ulp], errno(libc::ENOPROTOOPT)),
+            ("setsockopt", &[3, tcp, nodelay], ALLOW),
+            ("setsockopt", &[3, 1, ulp], ALLOW),
+        ],
+    );
+    claims(&ordinary(), &[("setsockopt", &[3, tcp, ulp], ALLOW)]);
+}
+
+#[test]
 fn ipc_and_listen_follow_the_rules() {
     let shut = Rules { sysv_ipc: false, listen: false, ..ordinary() };
     let calls = ["shmget", "semget", "msgget", "semtimedop", "mq_open", "mq_unlink"];

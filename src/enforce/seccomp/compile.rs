@@ -11,7 +11,7 @@
 
 use seccompiler::sock_filter;
 
-use super::table::{Relation, Test, Width};
+use super::row::{Relation, Test, Width};
 use super::{Arch, Program};
 
 // linux/bpf_common.h

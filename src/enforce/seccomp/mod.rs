@@ -13,6 +13,7 @@ mod claims;
 mod compile;
 #[cfg(test)]
 mod interpret;
+mod row;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -21,7 +22,8 @@ use std::io;
 
 use crate::error::Error;
 use compile::Outcome;
-pub use table::{Group, LAST_VETTED, Relation, Row, Test, Width};
+pub use row::{Group, Relation, Row, Test, When, Width};
+pub use table::LAST_VETTED;
 
 /// What the filter of one run depends on.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -99,7 +101,8 @@ pub fn programs(arch: Arch, rules: &Rules) -> Result<Vec<Program>, Error> {
     Ok(vec![compile::program(arch, &outcomes)])
 }
 
-/// Installs each program. Needs no_new_privs; what follows on success can only be execve, write and exit.
+/// Installs each program, for the calling thread and all it starts. The last step before execve: from here on
+/// confine itself is denied what the command is. Sets no_new_privs, which the kernel demands, once more.
 pub fn install(programs: &[Program]) -> io::Result<()> {
     for program in programs {
         seccompiler::apply_filter(program).map_err(|error| match error {

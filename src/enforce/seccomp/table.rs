@@ -3,12 +3,14 @@
 //! Numbers of x86_64 are those of the kernel's `arch/x86/entry/syscalls/syscall_64.tbl`; aarch64 and riscv64
 //! share the generic ones of `scripts/syscall.tbl` (before Linux 6.11 `asm-generic/unistd.h`). From 424 on all
 //! architectures agree.
+#![forbid(unsafe_code)]
 
 use std::ops::RangeInclusive;
 
-use libc::{EAFNOSUPPORT, ENOSYS, EOPNOTSUPP, EPERM, EPROTONOSUPPORT};
+use libc::{EAFNOSUPPORT, ENOPROTOOPT, ENOSYS, EOPNOTSUPP, EPERM, EPROTONOSUPPORT};
 
-use super::{Arch, Inet, Rules};
+use super::Arch;
+use super::row::{Group, Row, Test, When, any, call, is, is_not, masked, not_null, same, x86};
 
 /// The newest call read and judged: fchroot, Linux 7.3.
 pub const LAST_VETTED: u32 = 472;
@@ -21,130 +23,6 @@ pub fn holes(arch: Arch) -> &'static [RangeInclusive<u32>] {
         // 258 and 259 are riscv_hwprobe and riscv_flush_icache.
         Arch::Riscv64 => &[244..=257, 295..=423],
     }
-}
-
-/// Rows with a common name, errno, condition and reason.
-#[derive(Debug)]
-pub struct Group {
-    pub name: &'static str,
-    pub errno: i32,
-    pub when: When,
-    pub reason: &'static str,
-    pub rows: &'static [Row],
-}
-
-/// One call, denied always (no tests) or when all its tests hold.
-#[derive(Debug, Clone, Copy)]
-pub struct Row {
-    pub name: &'static str,
-    x86_64: Option<u32>,
-    generic: Option<u32>,
-    pub tests: &'static [Test],
-}
-
-impl Row {
-    /// The call's number, if this architecture has it.
-    pub fn number(&self, arch: Arch) -> Option<u32> {
-        match arch {
-            Arch::X86_64 => self.x86_64,
-            Arch::Aarch64 | Arch::Riscv64 => self.generic,
-        }
-    }
-
-    const fn when(mut self, tests: &'static [Test]) -> Self {
-        self.tests = tests;
-        self
-    }
-}
-
-/// Which runs a group is in force for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum When {
-    Always,
-    NoOwnIpc,
-    NoNamespaces,
-    NoListen,
-    NoInet,
-    SomeInet,
-    TcpOnly,
-    AllInet,
-}
-
-impl When {
-    pub fn holds(self, rules: &Rules) -> bool {
-        match self {
-            When::Always => true,
-            When::NoOwnIpc => !rules.sysv_ipc,
-            When::NoNamespaces => !rules.namespaces,
-            When::NoListen => !rules.listen,
-            When::NoInet => rules.inet == Inet::None,
-            When::SomeInet => rules.inet != Inet::None,
-            When::TcpOnly => rules.inet == Inet::Tcp,
-            When::AllInet => rules.inet == Inet::All,
-        }
-    }
-}
-
-/// A test of one argument.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Test {
-    pub argument: u8,
-    pub width: Width,
-    pub relation: Relation,
-}
-
-/// How much of an argument's register the kernel reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Width {
-    /// An int: the upper half is garbage of the caller's choosing.
-    Int,
-    Pointer,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Relation {
-    Is(u32),
-    IsNot(u32),
-    /// One of these bits is set.
-    Any(u32),
-    /// `argument & .0 == .1`
-    Masked(u32, u32),
-}
-
-const fn call(name: &'static str, x86_64: u32, generic: u32) -> Row {
-    Row { name, x86_64: Some(x86_64), generic: Some(generic), tests: &[] }
-}
-
-const fn same(name: &'static str, number: u32) -> Row {
-    call(name, number, number)
-}
-
-const fn x86(name: &'static str, number: u32) -> Row {
-    Row { name, x86_64: Some(number), generic: None, tests: &[] }
-}
-
-const fn int(argument: u8, relation: Relation) -> Test {
-    Test { argument, width: Width::Int, relation }
-}
-
-const fn is(argument: u8, value: u32) -> Test {
-    int(argument, Relation::Is(value))
-}
-
-const fn is_not(argument: u8, value: u32) -> Test {
-    int(argument, Relation::IsNot(value))
-}
-
-const fn masked(argument: u8, mask: u32, value: u32) -> Test {
-    int(argument, Relation::Masked(mask, value))
-}
-
-const fn any(argument: u8, bits: u32) -> Test {
-    int(argument, Relation::Any(bits))
-}
-
-const fn not_null(argument: u8) -> Test {
-    Test { argument, width: Width::Pointer, relation: Relation::IsNot(0) }
 }
 
 const SETUID: u32 = 0o4000;
@@ -466,6 +344,15 @@ pub const TABLE: &[Group] = &[
             SOCKET.when(&[EITHER_INET, any(1, 0xe)]),
             SOCKET.when(&[EITHER_INET, is_not(2, 0), is_not(2, 6)]),
         ],
+    },
+    Group {
+        name: "upper-layer",
+        errno: ENOPROTOOPT,
+        when: When::TcpOnly,
+        reason: "TCP_ULP turns a TCP socket into an SMC one, which Landlock's port rules do not know",
+        // SOL_TCP is 6, TCP_ULP 31; net/smc had it from 5.17 until 7.0. TLS in the kernel goes the same way, and
+        // its users fall back.
+        rows: &[call("setsockopt", 54, 208).when(&[is(1, 6), is(2, 31)])],
     },
     Group {
         name: "fast-open",
