@@ -1,1 +1,4 @@
 //! (room)
+
+pub mod descriptors;
+pub mod environment;

@@ -1,0 +1,466 @@
+use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::*;
+use crate::policy::*;
+
+fn ask(line: &str) -> Result<Request> {
+    parse(line.split(' ').map(OsString::from))
+}
+
+fn policy(line: &str) -> Policy {
+    match ask(line) {
+        Ok(Request::Run(invocation)) => invocation.policy,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+/// The message, and the hint after a bar.
+fn complaint(line: &str) -> String {
+    let error = ask(line).unwrap_err();
+    assert!(matches!(error, Error::Usage { .. }) && error.status() == 125, "{line}: {error:?}");
+    format!("{error} | {}", error.hint().unwrap_or_default())
+}
+
+fn assert_says(line: &str, said: &str) {
+    assert_eq!(complaint(line), said, "{line}");
+}
+
+#[test]
+fn the_command_is_sound_in_claps_own_view() {
+    command().debug_assert();
+    for build in [run, explain, check, scan] {
+        build(Texts::Without).debug_assert();
+    }
+}
+
+#[test]
+fn every_row_says_what_it_does_in_one_line_and_in_full() {
+    for row in options::RUN.iter().chain([&options::JSON, &options::SEPARATE]) {
+        assert!(!row.summary.is_empty() && row.summary.len() <= 76, "--{}", row.name);
+        assert!(!row.summary.ends_with('.') && row.detail.ends_with('.'), "--{}", row.name);
+    }
+    let names: BTreeSet<_> = options::RUN.iter().map(|row| row.name).collect();
+    assert_eq!(names.len(), options::RUN.len());
+}
+
+#[test]
+fn the_promises_of_the_table_are_all_promises_in_order() {
+    assert_eq!(options::PROMISES, Promise::ALL.map(Promise::name));
+}
+
+#[test]
+fn every_word_that_help_offers_is_taken() {
+    for row in options::RUN {
+        if let Value::OneOf(_, words) = row.value {
+            for word in words {
+                let more = if row.name == "on-output-limit" { " --max-output 1M" } else { "" };
+                ask(&format!("confine -w .{more} --{} {word} -- true", row.name)).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn one_workspace_and_a_command_are_enough() {
+    let request = ask("confine -w . -- make -j4 test -- --help").unwrap();
+    let expected = Policy { workspaces: vec![".".into()], toolchains: true, ..Policy::default() };
+    let command = ["make", "-j4", "test", "--", "--help"].map(OsString::from).to_vec();
+    assert_eq!(request, Request::Run(Invocation { policy: expected, command }));
+}
+
+#[test]
+fn every_option_reaches_the_policy() {
+    let asked = policy(
+        "confine -w a --workspace=b -C c --read-only --hardlinks protect --git read-only --state s --ro 1 --rw 2 \
+         --hide 3 --seal 4 --no-toolchains --env A --env B=1=2 --env C= --env-file f --fd 7 --fd 5 --fd 7 \
+         --user 1000:100 --max-procs 64 --max-memory 1G --max-tmp 2M --max-disk 3T --max-output 4K \
+         --on-output-limit kill --max-cpu 2m --max-file-size 0 --max-open-files 9 --timeout 90s --grace 250ms \
+         --require teardown --waive alias-free --allow userns --allow unix-datagram --allow broad-workspace \
+         --namespaces off --status-fd 3 -v --timings --connect 443 --connect 53 --listen 8080 -- true",
+    );
+    let rule = |access, path: &str| FileRule { access, path: path.into() };
+    let expected = Policy {
+        workspaces: vec!["a".into(), "b".into()],
+        chdir: Some("c".into()),
+        read_only: true,
+        hardlinks: Hardlinks::Protect,
+        git: Git::ReadOnly,
+        state: Some("s".into()),
+        files: vec![
+            rule(FileAccess::Read, "1"),
+            rule(FileAccess::Write, "2"),
+            rule(FileAccess::Hide, "3"),
+            rule(FileAccess::Seal, "4"),
+        ],
+        toolchains: false,
+        network: Network {
+            net: Net::None,
+            loopback: Loopback::Private,
+            connect: BTreeSet::from([53, 443]),
+            listen: Listen::Ports(BTreeSet::from([8080])),
+        },
+        environment: Environment {
+            pass: vec!["A".into()],
+            set: vec![("B".into(), "1=2".into()), ("C".into(), "".into())],
+            files: vec!["f".into()],
+        },
+        descriptors: vec![5, 7],
+        user: Some(User { uid: 1000, gid: Some(100) }),
+        limits: Limits {
+            procs: Some(64),
+            memory: Some(1 << 30),
+            tmp: Some(2 << 20),
+            disk: Some(3 << 40),
+            output: Some(4 << 10),
+            on_output_limit_kill: true,
+            cpu: Some(Duration::from_secs(120)),
+            file_size: Some(0),
+            open_files: Some(9),
+            timeout: Some(Duration::from_secs(90)),
+            grace: Some(Duration::from_millis(250)),
+        },
+        require: BTreeSet::from([Promise::Teardown]),
+        waive: BTreeSet::from([Promise::AliasFree]),
+        allow: BTreeSet::from([Allowance::BroadWorkspace, Allowance::Userns, Allowance::UnixDatagram]),
+        namespaces: Namespaces::Off,
+        status_fd: Some(3),
+        verbose: true,
+        timings: true,
+    };
+    assert_eq!(asked, expected);
+}
+
+#[test]
+fn strict_requires_every_promise() {
+    assert_eq!(policy("confine -w . --strict -- true").require, Promise::ALL.into());
+    assert_eq!(policy("confine -w . -- true").require, BTreeSet::new());
+}
+
+#[test]
+fn bytes_pass_unchanged() {
+    let odd = |text: &[u8]| OsString::from_vec(text.to_vec());
+    let long = odd(&[b'x'; 128 << 10]);
+    let words = [
+        odd(b"confine"),
+        odd(b"-w"),
+        odd(b"d\xff\n"),
+        odd(b"--ro=r\xfe"),
+        odd(b"--env"),
+        odd(b"N\xe9=v\xff\n"),
+    ];
+    let command = vec![odd(b"\xff"), odd(b""), odd(b"a\nb"), odd(b"--"), long];
+    let request = parse(words.into_iter().chain([odd(b"--")]).chain(command.clone())).unwrap();
+    let Request::Run(invocation) = request else { panic!("{request:?}") };
+    assert_eq!(invocation.command, command);
+    assert_eq!(invocation.policy.workspaces, [PathBuf::from(odd(b"d\xff\n"))]);
+    assert_eq!(invocation.policy.files[0].path, PathBuf::from(odd(b"r\xfe")));
+    assert_eq!(invocation.policy.environment.set, [(odd(b"N\xe9"), odd(b"v\xff\n"))]);
+}
+
+#[test]
+fn the_other_requests_are_told_apart_by_the_first_word() {
+    assert_eq!(ask("confine check").unwrap(), Request::Check { json: false });
+    assert_eq!(ask("confine check --json").unwrap(), Request::Check { json: true });
+    let dirs = vec!["a".into(), "-b".into()];
+    assert_eq!(
+        ask("confine scan --separate --json a -- -b").unwrap(),
+        Request::Scan { dirs, separate: true, json: true }
+    );
+    let Request::Explain { invocation, json: true } = ask("confine explain --json -w . -- check").unwrap()
+    else {
+        panic!()
+    };
+    assert_eq!(invocation.command, ["check"]);
+    assert!(matches!(ask("confine -w check -- scan").unwrap(), Request::Run(_)));
+}
+
+#[test]
+fn without_a_separator_the_corrected_line_is_shown() {
+    assert_says(
+        "confine -w . make test -j4",
+        "no '--' before the command 'make' | confine -w . -- make test -j4",
+    );
+    assert_says("confine make", "no '--' before the command 'make' | confine -- make");
+}
+
+#[test]
+fn subcommands_out_of_place_are_put_first() {
+    assert_says(
+        "confine -w . explain -- make",
+        "'explain' is not the first word | confine explain -w . -- make",
+    );
+    assert_says("confine -v check --json", "'check' is not the first word | confine check -v --json");
+}
+
+#[test]
+fn what_is_missing_is_shown_in_its_place() {
+    assert_says("confine", "no command to run | confine -w . -- COMMAND (or 'confine --help')");
+    assert_says("confine -w .", "no command to run | confine -w . -- COMMAND");
+    assert_says("confine -w . --", "no command to run | confine -w . -- COMMAND");
+    assert_says("confine explain -w .", "no command to run | confine explain -w . -- COMMAND");
+    assert_says(
+        "confine -v -- make test",
+        "no workspace: say which directory the command may change | confine -w . -v -- make test",
+    );
+    assert_says("confine -w . x -- make", "unexpected word 'x' before '--' | confine -w . -- make");
+    assert_says("confine scan", "no directory to scan | confine scan .");
+}
+
+#[test]
+fn corrected_lines_can_be_pasted_and_hold_no_value_of_env() {
+    let words = [
+        "confine",
+        "-w",
+        "a b",
+        "--env",
+        "TOKEN=s3cret",
+        "--env=KEY=s3cret",
+        "--env",
+        "PLAIN",
+        "it's",
+        "a\nb",
+    ];
+    let error = parse(words.map(OsString::from)).unwrap_err();
+    assert_eq!(
+        error.hint(),
+        Some(r"confine -w 'a b' --env TOKEN=... --env=KEY=... --env PLAIN -- 'it'\''s' $'a\x0ab'")
+    );
+    let many =
+        ["confine", "-w", "."]
+            .into_iter()
+            .map(OsString::from)
+            .chain(vec![OsString::from("é".repeat(99)); 99]);
+    let error = parse(many).unwrap_err();
+    assert!(error.hint().unwrap().len() < 420 && error.hint().unwrap().ends_with(" ..."));
+}
+
+#[test]
+fn claps_findings_are_told_in_one_line() {
+    let help = "'confine --help' lists the options";
+    assert_says(
+        "confine --worksapce . -- true",
+        "unknown option '--worksapce' | did you mean '--workspace'?",
+    );
+    assert_says("confine -w . -x -- true", &format!("unknown option '-x' | {help}"));
+    assert_says("confine -w -- true", &format!("--workspace needs a value | {help}"));
+    assert_says("confine -w . --ro --rw x -- true", &format!("--ro needs a value | {help}"));
+    assert_says("confine -w . -C a -C b -- true", "--chdir is given more than once | ");
+    assert_says("confine -w . -v -v -- true", "--verbose is given more than once | ");
+    assert_says("confine -w . --strict=yes -- true", "--strict takes no value | ");
+    assert_says("confine check extra", "unexpected word 'extra' | 'confine check --help' lists the options");
+    assert_says("confine check -w . -- x", "unknown option '-w' | 'confine check --help' lists the options");
+    assert_says(
+        "confine explain --bogus -w . -- x",
+        "unknown option '--bogus' | 'confine explain --help' lists the options",
+    );
+}
+
+#[test]
+fn what_a_message_shows_is_escaped() {
+    let error =
+        parse(["confine", "-w", ".", "--git", "\u{1b}[31m\n", "--", "x"].map(OsString::from)).unwrap_err();
+    assert_eq!(error.to_string(), r"--git '\u{1b}[31m\n': not one of its values");
+    let error = parse(["confine", "--\u{1b}[31m\n", "--", "x"].map(OsString::from)).unwrap_err();
+    assert_eq!(error.to_string(), r"unknown option '--\u{1b}[31m\n'");
+}
+
+#[test]
+fn ports_are_exact() {
+    assert_eq!(
+        policy("confine -w . --connect 1 --connect 65535 -- x").network.connect,
+        BTreeSet::from([1, 65535])
+    );
+    for port in ["0", "65536", "-1", "+80", "80.", "http", "", " 80", "99999999999999999999"] {
+        let argv = ["confine", "-w", ".", &format!("--connect={port}"), "--", "x"].map(OsString::from);
+        assert!(parse(argv).unwrap_err().to_string().ends_with("not a port from 1 to 65535"), "{port}");
+    }
+    assert_says("confine -w . --connect -5 -- x", "--connect '-5': not a port from 1 to 65535 | ");
+    assert_eq!(policy("confine -w . --listen any -- x").network.listen, Listen::Any);
+    assert_says(
+        "confine -w . --listen all -- x",
+        "--listen 'all': not a port from 1 to 65535 | --listen takes a port or the word any",
+    );
+    assert_says(
+        "confine -w . --listen any --listen 80 -- x",
+        "--listen any and --listen '80' contradict each other | ",
+    );
+}
+
+#[test]
+fn sizes_times_and_counts_say_what_is_wrong() {
+    let size = "not a whole number of bytes, or of K, M, G or T (as in 512M)";
+    let time = "not a whole number with one of the units ms, s, m or h (as in 90s)";
+    let zero = "zero is no limit that a command can run under";
+    assert_says("confine -w . --max-tmp 1.5G -- x", &format!("--max-tmp '1.5G': {size} | "));
+    assert_says("confine -w . --max-tmp 0 -- x", &format!("--max-tmp '0': {zero} | "));
+    assert_says("confine -w . --max-memory 99999999T -- x", "--max-memory '99999999T': too large | ");
+    assert_says("confine -w . --timeout 10 -- x", &format!("--timeout '10': {time} | "));
+    assert_says("confine -w . --timeout 0s -- x", &format!("--timeout '0s': {zero} | "));
+    assert_says("confine -w . --max-procs 0 -- x", &format!("--max-procs '0': {zero} | "));
+    assert_says("confine -w . --max-procs 4K -- x", "--max-procs '4K': not a whole number | ");
+    assert_says("confine -w . --max-procs -4 -- x", "--max-procs '-4': not a whole number | ");
+}
+
+#[test]
+fn descriptors_and_users_are_numbers_in_range() {
+    for word in ["0", "2", "-3", "x", "2147483648"] {
+        assert!(complaint(&format!("confine -w . --fd={word} -- x")).contains("above 2"), "{word}");
+        assert!(complaint(&format!("confine -w . --status-fd={word} -- x")).contains("above 2"), "{word}");
+    }
+    assert!(complaint("confine -w . --fd 3 --status-fd 3 -- x").starts_with("descriptor 3 is given to both"));
+    assert_eq!(policy("confine -w . --user 0 -- x").user, Some(User { uid: 0, gid: None }));
+    for word in ["4294967295", "1:4294967295", "root", "1:", ":1", "1:2:3", "-1", "1:-1"] {
+        assert!(complaint(&format!("confine -w . --user={word} -- x")).contains("UID or UID:GID"), "{word}");
+    }
+}
+
+#[test]
+fn near_names_are_suggested_and_far_ones_listed() {
+    assert_says(
+        "confine -w . --require write_scope -- x",
+        "--require 'write_scope': not one of its values | --require write-scope",
+    );
+    assert_says(
+        "confine -w . --waive tear-down -- x",
+        "--waive 'tear-down': not one of its values | --waive teardown",
+    );
+    assert_says(
+        "confine -w . --net all -- x",
+        "--net 'all': not one of its values | --net takes none or host",
+    );
+    assert!(
+        complaint("confine -w . --require everything -- x").contains("takes write-scope, metadata-scope,")
+    );
+    assert!(complaint("confine -w . --strict --require bogus -- x").starts_with("--require 'bogus'"));
+}
+
+#[test]
+fn a_promise_is_not_both_required_and_waived() {
+    assert_says(
+        "confine -w . --require ceilings --waive ceilings -- x",
+        "ceilings is both required and waived | ",
+    );
+    assert!(complaint("confine -w . --strict --waive no-gain -- x").starts_with("--strict requires no-gain"));
+    ask("confine -w . --require ceilings --waive teardown -- x").unwrap();
+}
+
+#[test]
+fn one_path_has_one_access() {
+    assert_says(
+        "confine -w . --ro a/b --rw ./a//b/ -- x",
+        "--ro and --rw give './a//b/' different access | ",
+    );
+    assert_says("confine -w . --seal a --ro a -- x", "--ro and --seal give 'a' different access | ");
+    assert_says(
+        "confine -w a --ro a/ -- x",
+        "--workspace and --ro give 'a/' different access | --read-only shows a workspace read-only",
+    );
+    assert!(complaint("confine -w . --hide ./ -- x").starts_with("--workspace and --hide"));
+    assert!(complaint("confine --read-only -w a --rw a -- x").starts_with("--workspace and --rw"));
+    assert_eq!(policy("confine -w a --rw a --ro b --ro b -- x").files.len(), 2);
+    ask("confine -w a --ro a/b --ro a/../a -- x").unwrap();
+}
+
+#[test]
+fn options_that_contradict_each_other_are_refused() {
+    for line in [
+        "--net host --connect 80",
+        "--net none --connect 80",
+        "--net host --listen any",
+        "--net host --loopback private",
+        "--connect 80 --loopback off",
+    ] {
+        assert!(complaint(&format!("confine -w . {line} -- x")).contains("contradict each other"), "{line}");
+    }
+    for line in
+        ["--net host", "--net none --loopback off", "--connect 80 --listen 80", "--net host --loopback host"]
+    {
+        ask(&format!("confine -w . {line} -- x")).unwrap();
+    }
+    assert!(complaint("confine -w . --grace 1s -- x").starts_with("--grace has no meaning"));
+    assert!(complaint("confine -w . --on-output-limit kill -- x").starts_with("--on-output-limit has no"));
+}
+
+#[test]
+fn variables_have_names_and_confines_own_are_not_for_others() {
+    assert_says("confine -w . --env =s3cret -- x", "--env has no variable name | --env NAME=VALUE");
+    assert_says("confine -w . --env CONFINE_NOTE=x -- x", "--env 'CONFINE_NOTE': set by confine itself | ");
+    assert_says("confine -w . --env CONFINE -- x", "--env 'CONFINE': set by confine itself | ");
+    assert_eq!(policy("confine -w . --env CONFINED -- x").environment.pass, ["CONFINED"]);
+}
+
+#[test]
+fn empty_paths_are_refused() {
+    for name in ["workspace", "chdir", "state", "ro", "rw", "hide", "seal", "env-file"] {
+        assert_eq!(
+            complaint(&format!("confine -w . --{name}= -- x")),
+            format!("--{name} has an empty path | ")
+        );
+    }
+}
+
+#[test]
+fn help_is_short_or_long_and_lists_every_option_but_the_hidden() {
+    let text = |line| match ask(line).unwrap() {
+        Request::Help(text) => text,
+        other => panic!("{other:?}"),
+    };
+    let (short, long) = (text("confine -h"), text("confine --help"));
+    assert!(short.len() < long.len());
+    for row in options::RUN {
+        let option = format!("--{}", row.name);
+        assert_eq!(short.contains(&option), !row.hidden, "{option}");
+        assert_eq!(long.contains(&option), !row.hidden, "{option}");
+        assert_eq!(
+            long.contains(&filled(row.summary, 70)[..30.min(row.summary.len())]),
+            !row.hidden,
+            "{option}"
+        );
+    }
+    for text in [&short, &long] {
+        assert!(text.contains("confine [OPTIONS] -- COMMAND [ARG]..."), "{text}");
+        for name in SUBCOMMANDS {
+            assert!(text.contains(&format!("\n  {name}")), "{name}");
+        }
+    }
+    assert_eq!(text("confine help"), long);
+    assert_eq!(text("confine -w . --help -- x"), long);
+    assert_eq!(text("confine help scan"), text("confine scan --help"));
+    assert!(text("confine explain --help").contains("--json"));
+    assert!(text("confine check -h").contains("confine check [--json]"));
+    assert_eq!(
+        ask("confine --version").unwrap(),
+        Request::Version(format!("confine {}\n", env!("CARGO_PKG_VERSION")))
+    );
+    assert!(complaint("confine help scna").starts_with("no help on 'scna'"));
+}
+
+/// What `parse` costs a run. Not a claim about time, which a busy machine breaks, but a number to read:
+/// cargo test --release parsing_an_ordinary_line -- --nocapture
+#[test]
+fn parsing_an_ordinary_line_gives_the_same_each_time() {
+    let line = ["confine", "-w", ".", "--", "true"].map(OsString::from);
+    let start = std::time::Instant::now();
+    let first = parse(line.clone()).unwrap();
+    let cold = start.elapsed();
+    let mut spent = Vec::new();
+    for _ in 0..200 {
+        let start = std::time::Instant::now();
+        let again = parse(line.clone()).unwrap();
+        spent.push(start.elapsed());
+        assert_eq!(again, first);
+    }
+    spent.sort();
+    println!("parse: cold {cold:?}, median {:?}, least {:?}", spent[100], spent[0]);
+}
+
+#[test]
+fn long_help_fits_a_terminal_of_eighty_columns() {
+    let Request::Help(text) = ask("confine --help").unwrap() else { panic!() };
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80 && !line.ends_with(' '), "{line:?}");
+    }
+}
