@@ -221,7 +221,7 @@ pub const RUN: &[Row] = &[
         "env-file",
         Value::Path,
         "Set variables from a file that only you can read, or a pipe",
-        "NAME=VALUE lines without quoting, or pairs that each end with NUL; at most 1 MiB. /dev/fd/N reads a \
+        "NAME=VALUE lines without quoting, or pairs separated by NUL; at most 1 MiB. /dev/fd/N reads a \
          pipe. --env wins over the file.",
     )
     .repeat(),

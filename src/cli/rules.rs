@@ -27,7 +27,7 @@ pub fn policy(options: &ArgMatches) -> Result<Policy> {
     let policy = Policy {
         workspaces: values::paths(options, "workspace")?,
         chdir: read(options, "chdir", values::path)?,
-        read_only: options.get_flag("read-only"),
+        read_only: values::flag(options, "read-only"),
         hardlinks: read(options, "hardlinks", |name, word| {
             choice(name, word, &[("reject", Hardlinks::Reject), ("protect", Hardlinks::Protect)])
         })?
@@ -38,13 +38,13 @@ pub fn policy(options: &ArgMatches) -> Result<Policy> {
         .unwrap_or_default(),
         state: read(options, "state", values::path)?,
         files: files(options)?,
-        toolchains: !options.get_flag("no-toolchains"),
+        toolchains: !values::flag(options, "no-toolchains"),
         network: network(options)?,
         environment: environment(options)?,
         descriptors: descriptors(options)?,
         user: read(options, "user", values::user)?,
         limits: limits(options)?,
-        require: if options.get_flag("strict") {
+        require: if values::flag(options, "strict") {
             Promise::ALL.into()
         } else {
             many(options, "require", promise)?
@@ -66,12 +66,12 @@ pub fn policy(options: &ArgMatches) -> Result<Policy> {
         })?
         .unwrap_or_default(),
         status_fd: read(options, "status-fd", values::descriptor)?,
-        verbose: options.get_flag("verbose"),
-        timings: options.get_flag("timings"),
+        verbose: values::flag(options, "verbose"),
+        timings: values::flag(options, "timings"),
     };
     // Read even where --strict makes it redundant, so that a misspelt name is never passed over.
     many::<Promise, Vec<_>>(options, "require", promise)?;
-    promises_agree(&policy, options.get_flag("strict"))?;
+    promises_agree(&policy, values::flag(options, "strict"))?;
     paths_agree(&policy)?;
     if let Some(fd) = policy.status_fd
         && policy.descriptors.contains(&fd)
@@ -271,3 +271,6 @@ fn lexical(path: &Path) -> PathBuf {
     let plain: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
     if plain.as_os_str().is_empty() { PathBuf::from(".") } else { plain }
 }
+
+#[cfg(test)]
+mod tests;

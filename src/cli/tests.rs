@@ -3,14 +3,16 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::build::filled;
+use super::options::Value;
 use super::*;
 use crate::policy::*;
 
-fn ask(line: &str) -> Result<Request> {
+pub fn ask(line: &str) -> Result<Request> {
     parse(line.split(' ').map(OsString::from))
 }
 
-fn policy(line: &str) -> Policy {
+pub fn policy(line: &str) -> Policy {
     match ask(line) {
         Ok(Request::Run(invocation)) => invocation.policy,
         other => panic!("{line}: {other:?}"),
@@ -18,13 +20,13 @@ fn policy(line: &str) -> Policy {
 }
 
 /// The message, and the hint after a bar.
-fn complaint(line: &str) -> String {
+pub fn complaint(line: &str) -> String {
     let error = ask(line).unwrap_err();
     assert!(matches!(error, Error::Usage { .. }) && error.status() == 125, "{line}: {error:?}");
     format!("{error} | {}", error.hint().unwrap_or_default())
 }
 
-fn assert_says(line: &str, said: &str) {
+pub fn assert_says(line: &str, said: &str) {
     assert_eq!(complaint(line), said, "{line}");
 }
 
@@ -32,7 +34,8 @@ fn assert_says(line: &str, said: &str) {
 fn the_command_is_sound_in_claps_own_view() {
     command().debug_assert();
     for build in [run, explain, check, scan] {
-        build(Texts::Without).debug_assert();
+        build(Build::Options).debug_assert();
+        build(Build::MeantBy(&[])).debug_assert();
     }
 }
 
@@ -59,6 +62,28 @@ fn every_word_that_help_offers_is_taken() {
                 let more = if row.name == "on-output-limit" { " --max-output 1M" } else { "" };
                 ask(&format!("confine -w .{more} --{} {word} -- true", row.name)).unwrap();
             }
+        }
+    }
+}
+
+/// The shortcut of `Build::MeantBy` must not show: each option alone reads the same with all of them built.
+#[test]
+fn an_option_reads_the_same_whether_the_others_are_built_or_not() {
+    for row in options::RUN {
+        let mut lines = match row.value {
+            Value::None => vec![format!("--{}", row.name)],
+            _ => vec![format!("--{} 1", row.name), format!("--{}=1", row.name)],
+        };
+        lines.extend(row.short.map(|letter| format!("-{letter} 1")).filter(|_| row.value != Value::None));
+        lines.extend(row.short.map(|letter| format!("-v{letter}1")).filter(|_| row.value != Value::None));
+        for line in lines {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let argv = || std::iter::once(OsString::from("confine")).chain(words.clone());
+            let parsed = |build| {
+                let options = run(build).try_get_matches_from(argv()).unwrap();
+                (rules::policy(&options).map_err(|error| error.to_string()), values::all(&options, "command"))
+            };
+            assert_eq!(parsed(Build::MeantBy(&words)), parsed(Build::Options), "{line}");
         }
     }
 }
@@ -265,141 +290,6 @@ fn what_a_message_shows_is_escaped() {
     assert_eq!(error.to_string(), r"--git '\u{1b}[31m\n': not one of its values");
     let error = parse(["confine", "--\u{1b}[31m\n", "--", "x"].map(OsString::from)).unwrap_err();
     assert_eq!(error.to_string(), r"unknown option '--\u{1b}[31m\n'");
-}
-
-#[test]
-fn ports_are_exact() {
-    assert_eq!(
-        policy("confine -w . --connect 1 --connect 65535 -- x").network.connect,
-        BTreeSet::from([1, 65535])
-    );
-    for port in ["0", "65536", "-1", "+80", "80.", "http", "", " 80", "99999999999999999999"] {
-        let argv = ["confine", "-w", ".", &format!("--connect={port}"), "--", "x"].map(OsString::from);
-        assert!(parse(argv).unwrap_err().to_string().ends_with("not a port from 1 to 65535"), "{port}");
-    }
-    assert_says("confine -w . --connect -5 -- x", "--connect '-5': not a port from 1 to 65535 | ");
-    assert_eq!(policy("confine -w . --listen any -- x").network.listen, Listen::Any);
-    assert_says(
-        "confine -w . --listen all -- x",
-        "--listen 'all': not a port from 1 to 65535 | --listen takes a port or the word any",
-    );
-    assert_says(
-        "confine -w . --listen any --listen 80 -- x",
-        "--listen any and --listen '80' contradict each other | ",
-    );
-}
-
-#[test]
-fn sizes_times_and_counts_say_what_is_wrong() {
-    let size = "not a whole number of bytes, or of K, M, G or T (as in 512M)";
-    let time = "not a whole number with one of the units ms, s, m or h (as in 90s)";
-    let zero = "zero is no limit that a command can run under";
-    assert_says("confine -w . --max-tmp 1.5G -- x", &format!("--max-tmp '1.5G': {size} | "));
-    assert_says("confine -w . --max-tmp 0 -- x", &format!("--max-tmp '0': {zero} | "));
-    assert_says("confine -w . --max-memory 99999999T -- x", "--max-memory '99999999T': too large | ");
-    assert_says("confine -w . --timeout 10 -- x", &format!("--timeout '10': {time} | "));
-    assert_says("confine -w . --timeout 0s -- x", &format!("--timeout '0s': {zero} | "));
-    assert_says("confine -w . --max-procs 0 -- x", &format!("--max-procs '0': {zero} | "));
-    assert_says("confine -w . --max-procs 4K -- x", "--max-procs '4K': not a whole number | ");
-    assert_says("confine -w . --max-procs -4 -- x", "--max-procs '-4': not a whole number | ");
-}
-
-#[test]
-fn descriptors_and_users_are_numbers_in_range() {
-    for word in ["0", "2", "-3", "x", "2147483648"] {
-        assert!(complaint(&format!("confine -w . --fd={word} -- x")).contains("above 2"), "{word}");
-        assert!(complaint(&format!("confine -w . --status-fd={word} -- x")).contains("above 2"), "{word}");
-    }
-    assert!(complaint("confine -w . --fd 3 --status-fd 3 -- x").starts_with("descriptor 3 is given to both"));
-    assert_eq!(policy("confine -w . --user 0 -- x").user, Some(User { uid: 0, gid: None }));
-    for word in ["4294967295", "1:4294967295", "root", "1:", ":1", "1:2:3", "-1", "1:-1"] {
-        assert!(complaint(&format!("confine -w . --user={word} -- x")).contains("UID or UID:GID"), "{word}");
-    }
-}
-
-#[test]
-fn near_names_are_suggested_and_far_ones_listed() {
-    assert_says(
-        "confine -w . --require write_scope -- x",
-        "--require 'write_scope': not one of its values | --require write-scope",
-    );
-    assert_says(
-        "confine -w . --waive tear-down -- x",
-        "--waive 'tear-down': not one of its values | --waive teardown",
-    );
-    assert_says(
-        "confine -w . --net all -- x",
-        "--net 'all': not one of its values | --net takes none or host",
-    );
-    assert!(
-        complaint("confine -w . --require everything -- x").contains("takes write-scope, metadata-scope,")
-    );
-    assert!(complaint("confine -w . --strict --require bogus -- x").starts_with("--require 'bogus'"));
-}
-
-#[test]
-fn a_promise_is_not_both_required_and_waived() {
-    assert_says(
-        "confine -w . --require ceilings --waive ceilings -- x",
-        "ceilings is both required and waived | ",
-    );
-    assert!(complaint("confine -w . --strict --waive no-gain -- x").starts_with("--strict requires no-gain"));
-    ask("confine -w . --require ceilings --waive teardown -- x").unwrap();
-}
-
-#[test]
-fn one_path_has_one_access() {
-    assert_says(
-        "confine -w . --ro a/b --rw ./a//b/ -- x",
-        "--ro and --rw give './a//b/' different access | ",
-    );
-    assert_says("confine -w . --seal a --ro a -- x", "--ro and --seal give 'a' different access | ");
-    assert_says(
-        "confine -w a --ro a/ -- x",
-        "--workspace and --ro give 'a/' different access | --read-only shows a workspace read-only",
-    );
-    assert!(complaint("confine -w . --hide ./ -- x").starts_with("--workspace and --hide"));
-    assert!(complaint("confine --read-only -w a --rw a -- x").starts_with("--workspace and --rw"));
-    assert_eq!(policy("confine -w a --rw a --ro b --ro b -- x").files.len(), 2);
-    ask("confine -w a --ro a/b --ro a/../a -- x").unwrap();
-}
-
-#[test]
-fn options_that_contradict_each_other_are_refused() {
-    for line in [
-        "--net host --connect 80",
-        "--net none --connect 80",
-        "--net host --listen any",
-        "--net host --loopback private",
-        "--connect 80 --loopback off",
-    ] {
-        assert!(complaint(&format!("confine -w . {line} -- x")).contains("contradict each other"), "{line}");
-    }
-    for line in
-        ["--net host", "--net none --loopback off", "--connect 80 --listen 80", "--net host --loopback host"]
-    {
-        ask(&format!("confine -w . {line} -- x")).unwrap();
-    }
-    assert!(complaint("confine -w . --grace 1s -- x").starts_with("--grace has no meaning"));
-    assert!(complaint("confine -w . --on-output-limit kill -- x").starts_with("--on-output-limit has no"));
-}
-
-#[test]
-fn variables_have_names_and_confines_own_are_not_for_others() {
-    assert_says("confine -w . --env =s3cret -- x", "--env has no variable name | --env NAME=VALUE");
-    assert_says("confine -w . --env CONFINE_NOTE=x -- x", "--env 'CONFINE_NOTE': set by confine itself | ");
-    assert_says("confine -w . --env CONFINE -- x", "--env 'CONFINE': set by confine itself | ");
-    assert_eq!(policy("confine -w . --env CONFINED -- x").environment.pass, ["CONFINED"]);
-}
-
-#[test]
-fn empty_paths_are_refused() {
-    for name in ["workspace", "chdir", "state", "ro", "rw", "hide", "seal", "env-file"] {
-        assert_eq!(
-            complaint(&format!("confine -w . --{name}= -- x")),
-            format!("--{name} has an empty path | ")
-        );
-    }
 }
 
 #[test]

@@ -12,12 +12,21 @@ use crate::error::{Error, Result, show};
 use crate::policy::User;
 use crate::policy::quantity::{self, Invalid};
 
+// An option that was not built, for no word begins like it, was not given: `try_` says so without a panic.
+
 pub fn one<'a>(options: &'a ArgMatches, name: &str) -> Option<&'a OsStr> {
-    options.get_one::<OsString>(name).map(OsString::as_os_str)
+    options.try_get_one::<OsString>(name).ok().flatten().map(OsString::as_os_str)
 }
 
 pub fn all(options: &ArgMatches, name: &str) -> Vec<OsString> {
-    options.get_many::<OsString>(name).map(|words| words.cloned().collect()).unwrap_or_default()
+    match options.try_get_many::<OsString>(name) {
+        Ok(Some(words)) => words.cloned().collect(),
+        _ => Vec::new(),
+    }
+}
+
+pub fn flag(options: &ArgMatches, name: &str) -> bool {
+    matches!(options.try_get_one::<bool>(name), Ok(Some(true)))
 }
 
 pub fn path(name: &str, word: &OsStr) -> Result<PathBuf> {

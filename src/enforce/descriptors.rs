@@ -7,7 +7,7 @@ use std::fmt;
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, RawFd};
 
-use rustix::fs::{FileType, OFlags};
+use rustix::fs::{FileType, OFlags, Stat};
 use rustix::net::{AddressFamily, SocketType};
 
 use crate::error::{Error, Result};
@@ -128,24 +128,27 @@ const KERNEL_FILES: [u64; 18] = [
 
 /// Looks at one descriptor; nothing is read from it and nothing changes.
 pub fn inspect(fd: BorrowedFd<'_>) -> io::Result<Kind> {
+    look(fd).map(|(kind, _, _)| kind)
+}
+
+fn look(fd: BorrowedFd<'_>) -> io::Result<(Kind, OFlags, Stat)> {
     let flags = rustix::fs::fcntl_getfl(fd)?;
-    // First: on an O_PATH descriptor everything below would speak of the file, not of the right.
-    if flags.contains(OFlags::PATH) {
-        return Ok(Kind::PathOnly);
-    }
     let stat = rustix::fs::fstat(fd)?;
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Directory => Ok(Kind::Directory),
-        FileType::Fifo => Ok(Kind::Fifo),
-        FileType::Socket => inspect_socket(fd),
-        FileType::BlockDevice => Ok(Kind::BlockDevice),
+    let kind = match FileType::from_raw_mode(stat.st_mode) {
+        // First: on an O_PATH descriptor everything below would speak of the file, not of the right.
+        _ if flags.contains(OFlags::PATH) => Kind::PathOnly,
+        FileType::Directory => Kind::Directory,
+        FileType::Fifo => Kind::Fifo,
+        FileType::Socket => inspect_socket(fd)?,
+        FileType::BlockDevice => Kind::BlockDevice,
         FileType::CharacterDevice => {
-            Ok(character_device(rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev), fd))
+            character_device(rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev), fd)
         }
         // Process descriptors and namespaces are "regular" too (pidfs since 6.9; before, an anonymous inode
         // without a type). Asked only here: a dead network file system may take its time to answer.
-        kind => Ok(by_file_system(rustix::fs::fstatfs(fd)?.f_type as u64, kind == FileType::RegularFile)),
-    }
+        kind => by_file_system(rustix::fs::fstatfs(fd)?.f_type as u64, kind == FileType::RegularFile),
+    };
+    Ok((kind, flags, stat))
 }
 
 fn by_file_system(magic: u64, regular: bool) -> Kind {
@@ -231,14 +234,12 @@ fn check_stream(stream: BorrowedFd<'_>, fd: RawFd) -> Result<Standard> {
         1 => ("standard output", "| cat"),
         _ => ("standard error", "2> /dev/null"),
     };
-    let cannot = |source: io::Error| Error::step(format!("look at {name}"), source);
-    let kind = inspect(stream).map_err(cannot)?;
+    let (kind, flags, stat) =
+        look(stream).map_err(|source| Error::step(format!("look at {name}"), source))?;
     if !kind.may_pass() {
         return Err(Error::refused(format!("{name} is {kind}, which could lead outside"))
             .with_hint(format!("give the command another one, as by '{remedy}'")));
     }
-    let flags = rustix::fs::fcntl_getfl(stream).map_err(|errno| cannot(errno.into()))?;
-    let stat = rustix::fs::fstat(stream).map_err(|errno| cannot(errno.into()))?;
     let (read, write) = access(flags);
     Ok(Standard { fd, kind, read, write, device: stat.st_dev, inode: stat.st_ino })
 }

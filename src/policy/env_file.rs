@@ -1,5 +1,5 @@
-//! `--env-file`: variables that must not stand in an argv. NAME=VALUE lines without quoting, or pairs that each
-//! end with NUL, from a file that only its owner can read or from a pipe. No message ever shows a value, nor a
+//! `--env-file`: variables that must not stand in an argv. NAME=VALUE lines without quoting, or pairs
+//! separated by NUL, from a file that only its owner can read or from a pipe. No message ever shows a value, nor a
 //! name that may be part of one.
 
 use std::ffi::{OsStr, OsString};
@@ -53,16 +53,26 @@ pub fn read(path: &Path) -> Result<Vec<(OsString, OsString)>, Error> {
 }
 
 fn owner_only(path: &Path, stat: &rustix::fs::Stat) -> Result<(), Error> {
-    let me = rustix::process::geteuid().as_raw();
-    if stat.st_uid != me && stat.st_uid != 0 {
-        return Err(refuse(path, "belongs to another user"));
+    match exposed(stat.st_uid, stat.st_mode, rustix::process::geteuid().as_raw()) {
+        None => Ok(()),
+        Some(Exposed::Owner) => Err(refuse(path, "belongs to another user")),
+        Some(Exposed::Mode) => Err(refuse(path, "is open to other users")
+            .with_hint(format!("chmod 600 {}", paste(path.as_os_str())))),
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Exposed {
+    Owner,
+    Mode,
+}
+
+fn exposed(owner: u32, mode: u32, me: u32) -> Option<Exposed> {
+    if owner != me && owner != 0 {
+        return Some(Exposed::Owner);
     }
     // The group bits are the mask of an ACL as well (acl(5)), so this covers named users and groups.
-    if stat.st_mode & 0o077 != 0 {
-        return Err(refuse(path, "is open to other users")
-            .with_hint(format!("chmod 600 {}", paste(path.as_os_str()))));
-    }
-    Ok(())
+    (mode & 0o077 != 0).then_some(Exposed::Mode)
 }
 
 fn refuse(path: &Path, reason: &str) -> Error {
@@ -104,15 +114,17 @@ fn parse_lines(bytes: &[u8]) -> Result<Vec<(OsString, OsString)>, Fault> {
 
 fn parse_pairs(bytes: &[u8]) -> Result<Vec<(OsString, OsString)>, Fault> {
     let fault = |index, what, hint| Fault { kind: "pair", number: index + 1, what, hint };
-    // The last NUL ends a pair and opens no new one; with none there, the file may have been cut off.
-    let Some(body) = bytes.strip_suffix(b"\0") else {
+    // NUL may end the last pair or only stand between two. A newline there instead is a line file into which
+    // a NUL has slipped, not a value that happens to end so: whoever means that ends the pair with NUL.
+    let body = bytes.strip_suffix(b"\0").unwrap_or(bytes);
+    if bytes.ends_with(b"\n") {
         let last = bytes.split(|&byte| byte == 0).count() - 1;
         return Err(fault(
             last,
-            "does not end with NUL",
-            Some("end every pair with NUL, or use lines without any"),
+            "ends with a newline, yet NUL stands before it",
+            Some("separate all by NUL, or all by newlines"),
         ));
-    };
+    }
     let mut pairs = Vec::new();
     for (index, entry) in body.split(|&byte| byte == 0).enumerate() {
         pairs.push(pair(entry).map_err(|(what, hint)| fault(index, what, hint))?);

@@ -53,7 +53,8 @@ fn lines_are_taken_as_they_stand() {
 }
 
 #[test]
-fn pairs_that_end_with_nul_may_hold_newlines() {
+fn pairs_separated_or_ended_by_nul_may_hold_newlines() {
+    assert_eq!(pairs(b"A=1\0B=2"), owned(&[("A", "1"), ("B", "2")]));
     assert_eq!(pairs(b"KEY=line\nline=2\n\0B=\0"), owned(&[("KEY", "line\nline=2\n"), ("B", "")]));
 }
 
@@ -77,10 +78,10 @@ fn what_is_no_pair_is_refused_by_its_number() {
         (b"A=1\0B\0", "pair", 2, "no '='"),
         (b"A=1\0=\0", "pair", 2, "no name"),
         (b"A=1\0\0B=1\0", "pair", 2, "no '='"),
-        (b"A=1\0B=cut", "pair", 2, "end with NUL"),
         (b"\0", "pair", 1, "no '='"),
         // A NUL inside the value of a line file.
-        (b"A=1\0rest\nB=2\n", "pair", 2, "end with NUL"),
+        (b"A=1\0rest\nB=2\n", "pair", 2, "ends with a newline"),
+        (b"A=1\nB=2\0rest\n", "pair", 2, "ends with a newline"),
         (b"A=1\0rest\nB=2\n\0", "pair", 2, "blank or a control"),
     ] {
         let fault = parse(bytes).unwrap_err();
@@ -102,6 +103,15 @@ fn an_owner_only_file_is_read_and_one_open_to_others_is_not() {
         assert!(error.to_string().ends_with("is open to other users"), "{mode:o}: {error}");
         assert!(error.hint().unwrap().starts_with("chmod 600 /"));
     }
+}
+
+#[test]
+fn the_caller_and_root_may_own_the_file_and_nobody_else() {
+    assert_eq!(exposed(1000, 0o100600, 1000), None);
+    assert_eq!(exposed(0, 0o100400, 1000), None);
+    assert_eq!(exposed(1001, 0o100600, 1000), Some(Exposed::Owner));
+    assert_eq!(exposed(1000, 0o100600, 0), Some(Exposed::Owner));
+    assert_eq!(exposed(0, 0o100640, 0), Some(Exposed::Mode));
 }
 
 #[test]
