@@ -204,3 +204,6 @@ pub fn filled(text: &str, width: usize) -> String {
     }
     filled
 }
+
+#[cfg(test)]
+mod tests;

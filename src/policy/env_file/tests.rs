@@ -16,6 +16,8 @@ impl Scratch {
 
     fn file(&self, bytes: &[u8], mode: u32) -> PathBuf {
         let path = self.0.join("vars");
+        // The one before may be read-only, which stops everyone but root.
+        let _ = std::fs::remove_file(&path);
         let mut file = std::fs::OpenOptions::new()
             .write(true)
             .create(true)
