@@ -1,6 +1,7 @@
 //! What is asked: promises, roots, network, environment, limits. Knows nothing of the kernel.
 #![forbid(unsafe_code)]
 
+pub mod env_file;
 pub mod promise;
 pub mod quantity;
 
