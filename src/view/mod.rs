@@ -1,1 +1,4 @@
 //! (room)
+
+pub mod control;
+pub mod scan;
