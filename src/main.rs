@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use confine::cli::{self, Request};
+use confine::commands;
 use confine::enforce::descriptors;
 use confine::error::{Error, Result};
 
@@ -28,7 +29,10 @@ fn run() -> Result<()> {
     descriptors::fill_standard().map_err(|source| Error::step("open /dev/null", source))?;
     match cli::parse(std::env::args_os())? {
         Request::Help(text) | Request::Version(text) => print(&text),
-        _ => Err(Error::refused("cannot run anything yet")),
+        Request::Run(invocation) => Err(commands::run::run(invocation)),
+        Request::Check { .. } | Request::Explain { .. } | Request::Scan { .. } => {
+            Err(Error::refused("not available yet"))
+        }
     }
 }
 

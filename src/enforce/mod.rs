@@ -122,8 +122,11 @@ fn raise_oom_score() {
 fn enter_directory(caller: &Caller) -> Result<()> {
     use std::os::unix::fs::MetadataExt;
     let invisible = || {
-        Error::refused(format!("the working directory {} is not visible inside", show(caller.cwd.as_os_str())))
-            .with_hint("start in the workspace: `--chdir WORKSPACE`")
+        Error::refused(format!(
+            "the working directory {} is not visible inside",
+            show(caller.cwd.as_os_str())
+        ))
+        .with_hint("start in the workspace: `--chdir WORKSPACE`")
     };
     std::env::set_current_dir(&caller.cwd).map_err(|_| invisible())?;
     let here = fs::metadata(".").map_err(|error| Error::path("look at", ".", error))?;
@@ -139,7 +142,8 @@ fn check_writable(roots: &[PathBuf]) -> Result<()> {
         }
         let owner = fs::metadata(root).map(|found| std::os::unix::fs::MetadataExt::uid(&found));
         let path = show(root.as_os_str()).to_string();
-        let error = Error::refused(format!("{path} cannot be written by the identity that the command will have"));
+        let error =
+            Error::refused(format!("{path} cannot be written by the identity that the command will have"));
         return Err(match owner {
             Ok(owner) if owner != 0 => error.with_hint(format!(
                 "as root, run as its owner with `--user {owner}`; or show it with `--read-only` or `--ro {}`",
@@ -163,9 +167,8 @@ fn without_view(view: View) -> Result<Vec<mounts::Grant>> {
         let right = match (entry.place.access, &entry.place.backing) {
             (_, Backing::Device) => mounts::Right::Device,
             (Access::Write, Backing::Bind) => mounts::Right::Write,
-            (Access::Read, Backing::Bind | Backing::Veiled | Backing::Proc | Backing::Sys) | (_, Backing::Layer) => {
-                mounts::Right::Read
-            }
+            (Access::Read, Backing::Bind | Backing::Veiled | Backing::Proc | Backing::Sys)
+            | (_, Backing::Layer) => mounts::Right::Read,
             _ => continue,
         };
         if let Source::Object(fd) = entry.source {
@@ -208,7 +211,12 @@ fn grant_around(
 /// reach in any case.
 fn drop_keyring() -> Result<()> {
     match sys::join_new_session_keyring() {
-        Err(error) if !matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOSYS | libc::EDQUOT | libc::EACCES)) => {
+        Err(error)
+            if !matches!(
+                error.raw_os_error(),
+                Some(libc::EPERM | libc::ENOSYS | libc::EDQUOT | libc::EACCES)
+            ) =>
+        {
             Err(Error::step("start a new session keyring", error))
         }
         _ => Ok(()),
@@ -216,8 +224,9 @@ fn drop_keyring() -> Result<()> {
 }
 
 fn seccomp_programs(plan: &Plan) -> Result<Vec<seccomp::Program>> {
-    let arch = seccomp::native()
-        .ok_or_else(|| Error::refused("no-gain cannot be kept: there is no system call table for this processor"))?;
+    let arch = seccomp::native().ok_or_else(|| {
+        Error::refused("no-gain cannot be kept: there is no system call table for this processor")
+    })?;
     seccomp::programs(arch, &plan.process.seccomp)
         .map_err(|error| Error::step("compile the seccomp filters", std::io::Error::other(error.to_string())))
 }

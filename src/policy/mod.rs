@@ -99,6 +99,13 @@ pub struct Network {
     pub listen: Listen,
 }
 
+impl Network {
+    /// Whether the run has nothing to do with the host's network.
+    pub fn is_own(&self) -> bool {
+        self.net == Net::None && self.connect.is_empty() && self.loopback != Loopback::Host
+    }
+}
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Net {
     #[default]

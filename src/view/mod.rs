@@ -51,13 +51,19 @@ pub enum Backing {
     /// The host's tree; what is written stays private and vanishes.
     Layer,
     /// A directory of the private, bounded tmpfs, with this mode.
-    Fresh { mode: u32 },
+    Fresh {
+        mode: u32,
+    },
     /// A private copy of one file or of a directory of files.
     Copy,
     /// A symbolic link.
-    Link { to: PathBuf },
+    Link {
+        to: PathBuf,
+    },
     /// Something empty over what is hidden.
-    Cover { directory: bool },
+    Cover {
+        directory: bool,
+    },
     /// A device node.
     Device,
     /// The caller's terminal.
@@ -157,7 +163,10 @@ impl View {
     fn is_shown(&self, path: &Path) -> bool {
         self.nearest(path).is_some_and(|entry| {
             entry.place.access >= Access::Read
-                && matches!(entry.place.backing, Backing::Bind | Backing::Veiled | Backing::Layer | Backing::Sealed)
+                && matches!(
+                    entry.place.backing,
+                    Backing::Bind | Backing::Veiled | Backing::Layer | Backing::Sealed
+                )
         })
     }
 
@@ -165,7 +174,10 @@ impl View {
     fn is_visible(&self, path: &Path) -> bool {
         self.nearest(path).is_some_and(|entry| {
             entry.place.access >= Access::Read
-                && !matches!(entry.place.backing, Backing::Fresh { .. } | Backing::Copy | Backing::Link { .. })
+                && !matches!(
+                    entry.place.backing,
+                    Backing::Fresh { .. } | Backing::Copy | Backing::Link { .. }
+                )
         })
     }
 
@@ -178,8 +190,16 @@ impl View {
         }
     }
 
-    fn table(&mut self, path: impl Into<PathBuf>, access: Access, backing: Backing, reason: &str, source: Source) {
-        let place = Place { path: path.into(), access, backing, origin: Origin::Table, reason: reason.to_owned() };
+    fn table(
+        &mut self,
+        path: impl Into<PathBuf>,
+        access: Access,
+        backing: Backing,
+        reason: &str,
+        source: Source,
+    ) {
+        let place =
+            Place { path: path.into(), access, backing, origin: Origin::Table, reason: reason.to_owned() };
         self.insert(place, source);
     }
 
@@ -210,7 +230,8 @@ impl View {
             .filter(|place| place.access < Access::Write && !matches!(place.backing, Backing::Link { .. }))
             .map(|place| place.path.clone())
             .collect();
-        let roots: Vec<scan::Root<'_>> = self.roots.iter().filter(|root| root.writable).map(Root::to_scan).collect();
+        let roots: Vec<scan::Root<'_>> =
+            self.roots.iter().filter(|root| root.writable).map(Root::to_scan).collect();
         if roots.is_empty() {
             return Ok(());
         }
@@ -271,8 +292,9 @@ impl View {
 }
 
 fn is_directory(fd: BorrowedFd<'_>) -> bool {
-    rustix::fs::fstat(fd)
-        .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory)
+    rustix::fs::fstat(fd).is_ok_and(|stat| {
+        rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory
+    })
 }
 
 /// An error for a path that an option names.

@@ -196,12 +196,12 @@ impl<'a> Scan<'a> {
                 place.node = Some(Node::root(index as u32, fd, &self.budget));
             }
             self.stops.push(id);
-        } else if root.writable {
-            if let (Some(parent), Some(name)) = (root.path.parent(), root.path.file_name()) {
-                let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-                let parent = rustix::fs::open(parent, flags, Mode::empty())?;
-                place.file = Some((parent, name.to_os_string()));
-            }
+        } else if root.writable
+            && let (Some(parent), Some(name)) = (root.path.parent(), root.path.file_name())
+        {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let parent = rustix::fs::open(parent, flags, Mode::empty())?;
+            place.file = Some((parent, name.to_os_string()));
         }
         self.mounts.push(place.mount);
         self.places.push(place);
