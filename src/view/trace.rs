@@ -42,7 +42,8 @@ impl Traced {
 /// Resolves an absolute path. Most paths have no link in them and cost two system calls.
 pub fn trace(path: &Path) -> io::Result<Traced> {
     let plain = normalise(path);
-    match open_plain(&plain) {
+    // The name itself is opened, not the shortened one: only the kernel knows what `..` after a link means.
+    match open_plain(path) {
         Ok(fd) => {
             let stat = fstat(&fd)?;
             Ok(Traced { fd, path: plain, stat, links: Vec::new() })
