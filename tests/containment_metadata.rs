@@ -70,7 +70,10 @@ fn every_change_works_inside_the_workspace() {
 
 #[test]
 fn changes_in_a_readable_root_are_denied() {
-    denied(ATTACKS, &[Place { label: "in a readable root", dir: "outside/f", options: &["--ro", "@outside"] }]);
+    denied(
+        ATTACKS,
+        &[Place { label: "in a readable root", dir: "outside/f", options: &["--ro", "@outside"] }],
+    );
 }
 
 #[test]

@@ -96,7 +96,8 @@ const SOME: &[Attack] = &[
     at("bind-socket"),
 ];
 
-const READABLE: Place = Place { label: "in a readable root", dir: "outside/f", options: &["--ro", "@outside"] };
+const READABLE: Place =
+    Place { label: "in a readable root", dir: "outside/f", options: &["--ro", "@outside"] };
 const HIDDEN: Place = Place { label: "outside", dir: "outside/f", options: &[] };
 
 #[test]
@@ -126,7 +127,11 @@ fn writes_in_what_is_kept_from_the_command_inside_the_workspace_are_denied() {
         &[
             Place { label: "in a read-only part", dir: "w/part", options: &["--ro", "@w/part"] },
             Place { label: "in a hidden part", dir: "w/part", options: &["--hide", "@w/part"] },
-            Place { label: "in a read-only workspace", dir: "w/f", options: &["--read-only", "--rw", "@w/own"] },
+            Place {
+                label: "in a read-only workspace",
+                dir: "w/f",
+                options: &["--read-only", "--rw", "@w/own"],
+            },
         ],
     );
 }
@@ -136,7 +141,11 @@ fn writes_in_a_root_that_was_made_writable_work() {
     let roots = [
         Place { label: "in --rw", dir: "outside/f", options: &["--rw", "@outside"] },
         Place { label: "in a second workspace", dir: "outside/f", options: &["--workspace", "@outside"] },
-        Place { label: "in a writable part", dir: "w/part/f", options: &["--ro", "@w/part", "--rw", "@w/part/f"] },
+        Place {
+            label: "in a writable part",
+            dir: "w/part/f",
+            options: &["--ro", "@w/part", "--rw", "@w/part/f"],
+        },
     ];
     // Between two mounts nothing can be linked or moved, whoever may write both.
     let within: Vec<Attack> =
@@ -161,7 +170,11 @@ const ROADS: &[&str] = &[
 
 fn road(scratch: &Scratch, template: &str, dir: &str) -> PathBuf {
     let root = scratch.root().to_str().unwrap();
-    template.replace("@DIR", &format!("{root}/{dir}")).replace('@', &format!("{root}/")).replace("DIR", dir).into()
+    template
+        .replace("@DIR", &format!("{root}/{dir}"))
+        .replace('@', &format!("{root}/"))
+        .replace("DIR", dir)
+        .into()
 }
 
 /// Symbolic links that a hostile command could have left in the workspace.
@@ -177,8 +190,17 @@ fn plant(scratch: &Scratch, dir: &str) {
 
 #[test]
 fn no_road_leads_a_write_outside_and_each_leads_inside() {
-    let operations =
-        ["open-wronly", "open-creat", "mkdirat", "unlinkat", "truncate", "renameat", "fchmodat", "utimensat", "link-out"];
+    let operations = [
+        "open-wronly",
+        "open-creat",
+        "mkdirat",
+        "unlinkat",
+        "truncate",
+        "renameat",
+        "fchmodat",
+        "utimensat",
+        "link-out",
+    ];
     let mut findings = Findings::default();
     for who in EVERYONE {
         let scratch = Scratch::new(who);
@@ -213,7 +235,10 @@ fn no_road_leads_a_write_outside_and_each_leads_inside() {
                     let allowed = matches!(label, "inside" | "unconfined");
                     let holds = if allowed { outcome.ok() && changed } else { outcome.denied() && !changed };
                     findings.claim(holds, || {
-                        format!("{who:?}: {operation} by {template}, {label}: changed {changed}, {}", outcome.tell())
+                        format!(
+                            "{who:?}: {operation} by {template}, {label}: changed {changed}, {}",
+                            outcome.tell()
+                        )
                     });
                 }
             }
@@ -229,8 +254,10 @@ fn the_root_and_the_directory_of_another_process_are_no_road() {
         let scratch = Scratch::new(who);
         let fixture = scratch.fixture("outside/f");
         let victim = Victim::start(&scratch);
-        let roads =
-            [format!("/proc/{}/cwd/f", victim.pid), format!("/proc/{}/root{}", victim.pid, fixture.display())];
+        let roads = [
+            format!("/proc/{}/cwd/f", victim.pid),
+            format!("/proc/{}/root{}", victim.pid, fixture.display()),
+        ];
         for road in &roads {
             let before = Snapshot::of(&fixture);
             let outcome = Run::confined(&scratch).attack(&scratch, ["open-wronly", road]);
@@ -274,12 +301,16 @@ fn a_hard_link_to_an_outside_file_keeps_the_command_from_starting() {
         let script = "echo pwned > alias; touch started";
         let outcome = Run::confined(&scratch).shell(script);
         findings.claim(outcome.code() == Some(125), || format!("{who:?}: alias: {}", outcome.tell()));
-        findings.claim(outcome.err.contains("alias"), || format!("{who:?}: the link is not named: {}", outcome.err));
+        findings.claim(outcome.err.contains("alias"), || {
+            format!("{who:?}: the link is not named: {}", outcome.err)
+        });
         findings.claim(!scratch.path("w/started").exists(), || format!("{who:?}: the command was started"));
         let protected = Run::confined(&scratch).options(["--hardlinks", "protect"]).shell(script);
         findings.claim(protected.ok(), || format!("{who:?}: --hardlinks protect: {}", protected.tell()));
         findings.claim(scratch.path("w/started").exists(), || format!("{who:?}: protect did not start"));
-        findings.claim(fs::read_to_string(&victim).unwrap() == "precious\n", || format!("{who:?}: victim changed"));
+        findings.claim(fs::read_to_string(&victim).unwrap() == "precious\n", || {
+            format!("{who:?}: victim changed")
+        });
 
         fs::remove_file(scratch.path("w/alias")).unwrap();
         fs::hard_link(scratch.path("w/own/own"), scratch.path("w/alias")).unwrap();
@@ -301,7 +332,9 @@ fn the_workspace_itself_cannot_be_removed_renamed_or_replaced() {
         let outcome = Run::confined(&scratch).shell("rm -rf ../w; mv ../w ../x; rmdir ../w; ls -A > left");
         findings.claim(inode(scratch.workspace()) == before, || format!("{who:?}: another workspace"));
         findings.claim(!scratch.path("x").exists(), || format!("{who:?}: moved: {}", outcome.tell()));
-        findings.claim(scratch.path("w/left").exists(), || format!("{who:?}: unusable after: {}", outcome.tell()));
+        findings.claim(scratch.path("w/left").exists(), || {
+            format!("{who:?}: unusable after: {}", outcome.tell())
+        });
     }
     findings.settle();
 }

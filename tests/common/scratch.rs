@@ -135,7 +135,9 @@ pub fn copy(from: &Path, to: &Path) {
 
 /// The program under test; CONFINE_BIN names another build of it.
 fn confine_program() -> PathBuf {
-    std::env::var_os("CONFINE_BIN").unwrap_or_else(|| OsStr::new(env!("CARGO_BIN_EXE_confine")).to_owned()).into()
+    std::env::var_os("CONFINE_BIN")
+        .unwrap_or_else(|| OsStr::new(env!("CARGO_BIN_EXE_confine")).to_owned())
+        .into()
 }
 
 const SOURCES: [(&str, &str); 10] = [
@@ -164,9 +166,22 @@ pub fn attack_program() -> &'static Path {
             let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attack");
             let fresh = built.with_extension(std::process::id().to_string());
             let status = Command::new("gcc")
-                .args(["-O1", "-static", "-no-pie", "-Wall", "-Wextra", "-Wno-missing-field-initializers", "-o"])
+                .args([
+                    "-O1",
+                    "-static",
+                    "-no-pie",
+                    "-Wall",
+                    "-Wextra",
+                    "-Wno-missing-field-initializers",
+                    "-o",
+                ])
                 .arg(&fresh)
-                .args(SOURCES.iter().filter(|(name, _)| name.ends_with(".c")).map(|(name, _)| sources.join(name)))
+                .args(
+                    SOURCES
+                        .iter()
+                        .filter(|(name, _)| name.ends_with(".c"))
+                        .map(|(name, _)| sources.join(name)),
+                )
                 .status()
                 .expect("gcc is needed: apt-get install gcc libc6-dev");
             assert!(status.success(), "the attack program does not compile");

@@ -47,7 +47,29 @@ impl Snapshot {
         let changed = self.0.iter().find(|(path, entry)| later.0.get(*path).is_some_and(|now| now != *entry));
         gone.map(|path| format!("{} is gone", path.display()))
             .or_else(|| come.map(|path| format!("{} has come", path.display())))
-            .or_else(|| changed.map(|(path, entry)| format!("{}: {entry:?} is now {:?}", path.display(), later.0[path])))
+            .or_else(|| {
+                changed.map(|(path, entry)| format!("{}: {}", path.display(), entry.changes(&later.0[path])))
+            })
+    }
+}
+
+impl Entry {
+    fn changes(&self, now: &Entry) -> String {
+        let fields = [
+            ("inode", self.inode != now.inode),
+            ("mode", self.mode != now.mode),
+            ("owner", self.owner != now.owner),
+            ("links", self.links != now.links),
+            ("size", self.size != now.size),
+            ("modification time", self.modified != now.modified),
+            ("change time", self.changed != now.changed),
+            ("content", self.content != now.content),
+            ("attributes", self.attributes != now.attributes),
+            ("flags", self.flags != now.flags),
+        ];
+        let changed: Vec<_> =
+            fields.into_iter().filter(|(_, changed)| *changed).map(|(name, _)| name).collect();
+        format!("other {}", changed.join(", "))
     }
 }
 

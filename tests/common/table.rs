@@ -95,10 +95,22 @@ pub fn denied(attacks: &[Attack], places: &[Place]) {
                     let outcome = strike(&scratch, run, attack, relative, &dir);
                     let changed = before.difference(&Snapshot::of(&dir));
                     findings.claim(changed.is_none(), || {
-                        tell(&scratch, place.label, attack, relative, &format!("changed it: {}", changed.unwrap()))
+                        tell(
+                            &scratch,
+                            place.label,
+                            attack,
+                            relative,
+                            &format!("changed it: {}", changed.unwrap()),
+                        )
                     });
                     findings.claim(outcome.denied(), || {
-                        tell(&scratch, place.label, attack, relative, &format!("not refused: {}", outcome.tell()))
+                        tell(
+                            &scratch,
+                            place.label,
+                            attack,
+                            relative,
+                            &format!("not refused: {}", outcome.tell()),
+                        )
                     });
                 }
             }
@@ -122,7 +134,13 @@ pub fn works_unconfined(attacks: &[Attack]) {
                 let lacking = attack.lacks.contains(&outcome.verdict());
                 let done = outcome.ok() && before != Snapshot::of(&dir);
                 findings.claim(done || lacking, || {
-                    tell(&scratch, "unconfined", attack, relative, &format!("had no effect: {}", outcome.tell()))
+                    tell(
+                        &scratch,
+                        "unconfined",
+                        attack,
+                        relative,
+                        &format!("had no effect: {}", outcome.tell()),
+                    )
                 });
             }
         }
@@ -146,9 +164,16 @@ pub fn works(attacks: &[Attack], places: &[Place]) {
                     let outcome = strike(&scratch, run, attack, relative, &dir);
                     let done = outcome.ok() && before != Snapshot::of(&dir);
                     let excused = outcome.denied()
-                        && (attack.lacks.contains(&outcome.verdict()) || attack.absent.contains(&outcome.verdict()));
+                        && (attack.lacks.contains(&outcome.verdict())
+                            || attack.absent.contains(&outcome.verdict()));
                     findings.claim(done || excused, || {
-                        tell(&scratch, place.label, attack, relative, &format!("should work: {}", outcome.tell()))
+                        tell(
+                            &scratch,
+                            place.label,
+                            attack,
+                            relative,
+                            &format!("should work: {}", outcome.tell()),
+                        )
                     });
                 }
             }
