@@ -47,7 +47,7 @@ int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     argc--, argv++;
     if (argc > 0 && strcmp(argv[0], "-d") == 0) relative = 1, argc--, argv++;
-    if (argc > 0 && strcmp(argv[0], "list") == 0) {
+    if (argc > 0 && strcmp(argv[0], "operations") == 0) {
         for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
             for (const struct op *op = tables[t]; op->name; op++) printf("%s %s\n", op->name, op->args);
         return 0;
