@@ -55,10 +55,10 @@ static int put(const char *path, const char *text) {
     int fd = open(path, O_WRONLY);
     return fd < 0 ? -1 : write(fd, text, strlen(text)) < 0 ? -1 : close(fd);
 }
-static int own_user_namespace(void) {
+static int own_user_namespace(int as_root) {
     char uid[64], gid[64];
-    snprintf(uid, sizeof uid, "%d %d 1", geteuid(), geteuid());
-    snprintf(gid, sizeof gid, "%d %d 1", getegid(), getegid());
+    snprintf(uid, sizeof uid, "%d %d 1", as_root ? 0 : geteuid(), geteuid());
+    snprintf(gid, sizeof gid, "%d %d 1", as_root ? 0 : getegid(), getegid());
     if (unshare(CLONE_NEWUSER) < 0) return -1;
     return put("/proc/self/setgroups", "deny") < 0 || put("/proc/self/gid_map", gid) < 0 ? -1 : put("/proc/self/uid_map", uid);
 }
@@ -67,13 +67,13 @@ static int own_user_namespace(void) {
 static int no_namespaces(char **a) {
     struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
     struct __user_cap_data_struct none[2] = {{0}};
-    if (own_user_namespace() < 0 || put("/proc/sys/user/max_user_namespaces", "0") < 0) return -1;
+    if (own_user_namespace(0) < 0 || put("/proc/sys/user/max_user_namespaces", "0") < 0) return -1;
     for (int cap = 0; cap < 64; cap++) prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
     return syscall(SYS_capset, &head, none) < 0 ? -1 : start(a);
 }
 /* Root of a user namespace of one's own with private mounts: what an unprivileged twin of mount calls needs. */
 static int in_user_namespace(char **a) {
-    return own_user_namespace() < 0 || private_mounts() < 0 ? -1 : start(a);
+    return own_user_namespace(1) < 0 || private_mounts() < 0 ? -1 : start(a);
 }
 
 /* A fresh session keyring with one key that everyone may read; `@KEY` in the command becomes its number. */
