@@ -133,6 +133,31 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
+/// A word as it can be pasted into a shell: bare when it is plain, else in single quotes, or in bash's and
+/// zsh's `$'...'` where it holds what a terminal must not see.
+pub fn paste(word: &OsStr) -> String {
+    let bytes = word.as_bytes();
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"@%+=:,./_-".contains(byte);
+    match word.to_str() {
+        Some(text) if !bytes.is_empty() && bytes.iter().all(plain) => text.to_owned(),
+        Some(text) if !text.chars().any(|c| c.is_control() || is_format_control(c)) => {
+            format!("'{}'", text.replace('\'', r"'\''"))
+        }
+        _ => {
+            let mut quoted = String::from("$'");
+            for &byte in bytes {
+                match byte {
+                    b'\'' | b'\\' => quoted.extend(['\\', char::from(byte)]),
+                    b' '..=b'~' => quoted.push(char::from(byte)),
+                    _ => quoted.push_str(&format!("\\x{byte:02x}")),
+                }
+            }
+            quoted.push('\'');
+            quoted
+        }
+    }
+}
+
 /// Marks that turn the direction of text or hide characters: they make one name look like another.
 fn is_format_control(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
@@ -147,6 +172,16 @@ mod tests {
         let name = OsStr::from_bytes(b"a\n\x1b[31m\xff'\\\xe2\x80\xae.txt");
         assert_eq!(show(name).to_string(), r"'a\n\u{1b}[31m\xff\'\\\u{202e}.txt'");
         assert_eq!(show(OsStr::new("plain é name")).to_string(), "'plain é name'");
+    }
+
+    #[test]
+    fn pasted_words_are_one_word_to_a_shell() {
+        let pasted = |bytes| paste(OsStr::from_bytes(bytes));
+        assert_eq!(pasted(b"--ro=/a/b.c"), "--ro=/a/b.c");
+        assert_eq!(pasted(b""), "''");
+        assert_eq!(pasted(b"it's $HOME"), r"'it'\''s $HOME'");
+        assert_eq!(pasted("é".as_bytes()), "'é'");
+        assert_eq!(pasted(b"a\n\x1b'\\\xff"), r"$'a\x0a\x1b\'\\\xff'");
     }
 
     #[test]

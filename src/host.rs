@@ -1,1 +1,147 @@
-//! (room)
+//! What this kernel and this process may use, and why not. Found by doing: the namespaces are entered here,
+//! since unshare(2) itself is the only reliable probe.
+#![forbid(unsafe_code)]
+
+use std::io;
+use std::path::Path;
+
+use caps::{CapSet, Capability};
+use nix::errno::Errno;
+use nix::unistd::{getegid, geteuid};
+use serde::{Deserialize, Serialize};
+
+use crate::enforce::namespaces;
+use crate::error::Result;
+use crate::policy::Namespaces;
+use crate::sys;
+
+/// Landlock's version and the errata fixed in it are independent of each other: a stable kernel may have
+/// fewer fixes than an older series (Documentation/userspace-api/landlock.rst, "Errata").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Landlock {
+    Available { abi: u32, errata: u32 },
+    NotBuilt,
+    Disabled,
+}
+
+impl Landlock {
+    pub fn abi(self) -> u32 {
+        match self {
+            Landlock::Available { abi, .. } => abi,
+            Landlock::NotBuilt | Landlock::Disabled => 0,
+        }
+    }
+
+    fn query() -> Self {
+        match sys::landlock_query(false) {
+            Ok(abi) => Landlock::Available { abi, errata: sys::landlock_query(true).unwrap_or(0) },
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Landlock::Disabled,
+            Err(_) => Landlock::NotBuilt,
+        }
+    }
+}
+
+/// Whether this process now has a mount namespace of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum World {
+    /// Own user and mount namespaces: an ordinary user, or root without CAP_SYS_ADMIN.
+    User,
+    /// Own mount namespace only: root with CAP_SYS_ADMIN needs no user namespace.
+    Privileged,
+    /// None, and why.
+    Missing(Lack),
+}
+
+/// Something this host does not have: what failed and what would help.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lack {
+    pub why: String,
+    pub help: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Host {
+    pub uid: u32,
+    pub gid: u32,
+    pub landlock: Landlock,
+    pub world: World,
+}
+
+impl Host {
+    /// Looks at the kernel and enters a user namespace (unless root needs none) and a mount namespace.
+    ///
+    /// No thread may have been started: unshare(CLONE_NEWUSER) refuses a process with more than one
+    /// (unshare(2)).
+    pub fn enter(wanted: Namespaces) -> Result<Host> {
+        let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
+        let world = match wanted {
+            Namespaces::Off => World::Missing(Lack { why: "--namespaces off was given".into(), help: None }),
+            Namespaces::Auto => enter_world(uid, gid)?,
+        };
+        Ok(Host { uid, gid, landlock: Landlock::query(), world })
+    }
+
+    pub fn namespaces(&self) -> bool {
+        !matches!(self.world, World::Missing(_))
+    }
+
+    /// uid 0 keeps the ownership of root's files even without a capability, so what it may see of the system
+    /// is narrowed by other means.
+    pub fn owns_system(&self) -> bool {
+        self.uid == 0
+    }
+}
+
+fn enter_world(uid: u32, gid: u32) -> Result<World> {
+    if has_sys_admin() {
+        return Ok(match namespaces::enter_mount() {
+            Ok(()) => World::Privileged,
+            Err(error) => World::Missing(lack("unshare", error)),
+        });
+    }
+    // An LSM may let unshare through and break the steps after it (Ubuntu's AppArmor rule); a refused id map
+    // cannot be undone, so a child goes ahead where that is possible at all.
+    if Path::new("/sys/kernel/security/apparmor").exists()
+        && let Err((step, error)) = namespaces::rehearse(uid, gid)
+    {
+        return Ok(World::Missing(lack(step, error)));
+    }
+    match namespaces::enter_user_and_mount(uid, gid)? {
+        Ok(()) => Ok(World::User),
+        Err(error) => Ok(World::Missing(lack("unshare", error))),
+    }
+}
+
+pub fn has_sys_admin() -> bool {
+    caps::has_cap(None, CapSet::Effective, Capability::CAP_SYS_ADMIN).unwrap_or(false)
+}
+
+fn lack(step: &str, error: io::Error) -> Lack {
+    let errno = error.raw_os_error().map(Errno::from_raw);
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let help = if read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1" {
+        Some(
+            "AppArmor restricts user namespaces here: load a profile for confine with `userns,` (the packages \
+             install one)",
+        )
+    } else if read("/proc/sys/kernel/unprivileged_userns_clone") == "0" {
+        Some("sudo sysctl kernel.unprivileged_userns_clone=1")
+    } else if read("/proc/sys/user/max_user_namespaces") == "0" {
+        Some("sudo sysctl user.max_user_namespaces=10000")
+    } else if errno == Some(Errno::ENOSPC) {
+        Some("the limit user.max_user_namespaces or the nesting depth of 32 is reached")
+    } else if std::env::var_os("CONFINE").is_some() {
+        Some("confine is already confined; the outer run can lift this with `--allow userns`")
+    } else if errno == Some(Errno::EPERM) {
+        Some(
+            "a container or LSM refuses user namespaces: run the container with a seccomp profile that allows \
+             unshare, or with `--security-opt seccomp=unconfined`",
+        )
+    } else {
+        None
+    };
+    Lack {
+        why: format!("user namespaces are not to be had here ({step}: {})", crate::error::describe(&error)),
+        help: help.map(str::to_owned),
+    }
+}

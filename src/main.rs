@@ -1,1 +1,46 @@
-fn main() {}
+//! Exit statuses and the printing of an error.
+#![forbid(unsafe_code)]
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use confine::cli::{self, Request};
+use confine::commands;
+use confine::enforce::descriptors;
+use confine::error::{Error, Result};
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // One write a line; when standard error is gone there is nobody left to tell.
+            let mut text = format!("confine: {error}\n");
+            if let Some(hint) = error.hint() {
+                text.push_str(&format!("hint: {hint}\n"));
+            }
+            let _ = io::stderr().write_all(text.as_bytes());
+            ExitCode::from(error.status())
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    // First of all: no descriptor of confine's own may land on 0, 1 or 2.
+    descriptors::fill_standard().map_err(|source| Error::step("open /dev/null", source))?;
+    match cli::parse(std::env::args_os())? {
+        Request::Help(text) | Request::Version(text) => print(&text),
+        Request::Run(invocation) => Err(commands::run::run(invocation)),
+        Request::Check { .. } | Request::Explain { .. } | Request::Scan { .. } => {
+            Err(Error::refused("not available yet"))
+        }
+    }
+}
+
+fn print(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // The reader has seen enough (`confine --help | head`).
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        done => done.map_err(|source| Error::step("write to standard output", source)),
+    }
+}

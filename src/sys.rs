@@ -1,3 +1,136 @@
 //! The only room with `unsafe`: calls that nix, rustix, landlock and caps do not have. Each wrapper is a few
 //! lines, holds no policy, returns `io::Result` and owns the descriptors it makes.
 #![allow(unsafe_code)]
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+
+/// What libc reports as -1 and errno.
+fn check(result: libc::c_long) -> io::Result<libc::c_long> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// `struct mount_attr` of mount_setattr(2), Linux 5.12.
+#[repr(C)]
+#[derive(Default)]
+pub struct MountAttr {
+    pub attr_set: u64,
+    pub attr_clr: u64,
+    pub propagation: u64,
+    pub userns_fd: u64,
+}
+
+/// mount_setattr(2) on the mount that `mount` is open on; `flags` may hold `AT_RECURSIVE`.
+pub fn mount_setattr(mount: BorrowedFd<'_>, flags: libc::c_int, attr: &MountAttr) -> io::Result<()> {
+    // SAFETY: the descriptor is open while borrowed, the path is a NUL-terminated literal, and `attr` points
+    // to a structure of exactly the size that is passed.
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH | flags,
+            attr as *const MountAttr,
+            size_of::<MountAttr>(),
+        )
+    })
+    .map(drop)
+}
+
+/// Landlock's ABI version (`errata` false) or errata mask (`errata` true), landlock_create_ruleset(2).
+pub fn landlock_query(errata: bool) -> io::Result<u32> {
+    let flag: u32 = if errata { 2 } else { 1 };
+    // SAFETY: with a query flag the kernel takes no attribute: a null pointer and a size of zero.
+    check(unsafe {
+        libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<libc::c_void>(), 0usize, flag)
+    })
+    .map(|value| value as u32)
+}
+
+/// Replaces the session keyring by a new, empty, anonymous one, keyctl(2) KEYCTL_JOIN_SESSION_KEYRING.
+pub fn join_new_session_keyring() -> io::Result<()> {
+    // SAFETY: the operation takes a name or null, and null is passed.
+    check(unsafe { libc::syscall(libc::SYS_keyctl, 1u32, std::ptr::null::<libc::c_char>()) }).map(drop)
+}
+
+/// Sets the flags of a network interface, netdevice(7) SIOCSIFFLAGS.
+pub fn set_interface_flags(socket: BorrowedFd<'_>, name: &CStr, flags: libc::c_short) -> io::Result<()> {
+    // SAFETY: `ifreq` is plain data for which all zeroes is a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.to_bytes()).take(libc::IFNAMSIZ - 1) {
+        *to = *from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = flags;
+    // SAFETY: the descriptor is open while borrowed and the argument is the structure this request takes.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &request) }.into()).map(drop)
+}
+
+/// Gives up the controlling terminal, ioctl_tty(2) TIOCNOTTY.
+pub fn give_up_terminal(terminal: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the descriptor is open while borrowed and the request takes no argument.
+    check(unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCNOTTY) }.into()).map(drop)
+}
+
+/// Duplicates `from` onto the number `to`, without close-on-exec.
+pub fn place_descriptor(from: BorrowedFd<'_>, to: RawFd) -> io::Result<()> {
+    // SAFETY: `from` is open while borrowed; what `to` named before is closed, which is what is asked for, and
+    // the callers pass only 0, 1 and 2, which no owned descriptor holds.
+    check(unsafe { libc::dup2(from.as_raw_fd(), to) }.into()).map(drop)
+}
+
+/// Runs `child` in a fork and returns the child's pid; the child ends with the status that `child` returns.
+/// The caller has one thread: in a process with more, only async-signal-safe calls may follow a fork.
+pub fn fork(child: impl FnOnce() -> i32) -> io::Result<libc::pid_t> {
+    // SAFETY: the process has one thread (the contract above), so the child's copy of memory is consistent.
+    match check(unsafe { libc::fork() }.into())? {
+        0 => {
+            let status = child();
+            // SAFETY: _exit takes any status, and skips the parent's exit handlers and buffers on purpose.
+            unsafe { libc::_exit(status) }
+        }
+        pid => Ok(pid as libc::pid_t),
+    }
+}
+
+/// The default action for each signal whose bit is set in `ignored` (bit N-1 is signal N), and an empty signal
+/// mask. Handlers need no such care: execve(2) resets them.
+pub fn reset_signals(ignored: u64) -> io::Result<()> {
+    for signal in (1..=64).filter(|signal| ignored >> (signal - 1) & 1 == 1) {
+        // SAFETY: SIG_DFL is a valid disposition for every signal that can be ignored.
+        if unsafe { libc::signal(signal, libc::SIG_DFL) } == libc::SIG_ERR {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    // SAFETY: `set` is initialised by sigemptyset before it is used, and the old mask is not asked for.
+    check(
+        unsafe {
+            let mut set = std::mem::zeroed();
+            libc::sigemptyset(&mut set);
+            libc::sigprocmask(libc::SIG_SETMASK, &set, std::ptr::null_mut())
+        }
+        .into(),
+    )
+    .map(drop)
+}
+
+/// A descriptor that the caller of confine handed in, by number; EBADF when it is not open.
+pub fn borrow(fd: RawFd) -> io::Result<BorrowedFd<'static>> {
+    // SAFETY: fcntl takes any number; F_GETFD changes nothing and has no third argument.
+    if unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `fd` is open, hence not -1, and it was inherited: nothing in confine owns it, so nothing closes it
+    // while the process lives.
+    Ok(unsafe { BorrowedFd::borrow_raw(fd) })
+}
+
+/// close_range(2) with CLOSE_RANGE_CLOEXEC, which is Linux 5.11.
+pub fn close_range_on_exec(first: libc::c_uint) -> io::Result<()> {
+    // SAFETY: three integers; the flag closes nothing now, so no owned descriptor is pulled from its owner.
+    match unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) }
+    {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

@@ -1,1 +1,6 @@
-//! (room)
+//! A file a subcommand, each a few lines of pipeline.
+#![forbid(unsafe_code)]
+
+pub mod check;
+pub mod explain;
+pub mod run;

@@ -1,1 +1,232 @@
-//! (room)
+//! Applying a plan. `apply` is the order, one screen: each line is a step, and where a line may not move, it says
+//! so. Why a step is taken at all is the plan's business.
+#![forbid(unsafe_code)]
+
+pub mod credentials;
+pub mod descriptors;
+pub mod environment;
+pub mod exec;
+pub mod landlock;
+pub mod limits;
+pub mod mounts;
+pub mod namespaces;
+pub mod seccomp;
+pub mod self_check;
+pub mod standard;
+mod veil;
+
+use std::fs;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result, paste, show};
+use crate::plan::{Namespace, Plan};
+use crate::record::{Record, Timings};
+use crate::sys;
+use crate::view::caller::Caller;
+use crate::view::{Access, Backing, Source, View};
+
+/// Everything a run needs besides the plan: what is open, and what must not be written down.
+pub struct Run<'a> {
+    pub plan: &'a Plan,
+    pub view: View,
+    pub caller: &'a Caller,
+    pub target: exec::Target,
+    pub note: String,
+    pub record: Record,
+    pub timings: Timings,
+}
+
+/// Closes the boundary around this process and becomes the command. Returns only with the reason why not.
+pub fn apply(run: Run<'_>) -> Error {
+    match steps(run) {
+        Ok(never) => match never {},
+        Err(error) => error,
+    }
+}
+
+enum Never {}
+
+fn steps(run: Run<'_>) -> Result<Never> {
+    let Run { plan, view, caller, target, note, mut record, mut timings } = run;
+    let writable = writable_roots(&view);
+    let viewed = plan.has(Namespace::Mount);
+
+    raise_oom_score();
+    if viewed {
+        namespaces::enter_rest(plan.has(Namespace::Network))
+            .map_err(|error| Error::step("enter the network and IPC namespaces", error))?;
+        if plan.world.loopback {
+            namespaces::raise_loopback().map_err(|error| Error::step("bring the loopback up", error))?;
+        }
+    }
+    timings.mark("namespaces");
+    let grants = if viewed {
+        let (root, grants) = mounts::build(plan, view, &note)?;
+        timings.mark("mounts");
+        mounts::enter(&root)?;
+        grants
+    } else {
+        without_view(view)?
+    };
+    timings.mark("pivot");
+    enter_directory(caller)?;
+    let handed = standard::reopen(&caller.standard, viewed)?;
+    // After unshare, or the limit of processes would count the host's.
+    limits::apply(&plan.process.limits)?;
+    let emptied = credentials::apply(&plan.process)?;
+    check_writable(&writable)?;
+    timings.mark("credentials");
+    // After the mounts: a landlocked process may not mount.
+    landlock::apply(&plan.world.ruleset, &grants, &handed)?;
+    timings.mark("landlock");
+    drop_keyring()?;
+    descriptors::close_above_on_exec(&plan.process.descriptors)
+        .map_err(|error| Error::step("close the inherited descriptors", error))?;
+    let programs = seccomp_programs(plan)?;
+    // Last of all layers: it denies what the steps above use.
+    seccomp::install(&programs).map_err(|error| Error::step("install the seccomp filters", error))?;
+    timings.mark("seccomp");
+    let status = self_check::Status::read()?;
+    status.verify(emptied, viewed)?;
+    // nohup(1) asks for SIGHUP to stay ignored.
+    sys::reset_signals(status.ignored & !(1 << (libc::SIGHUP - 1)))
+        .map_err(|error| Error::step("reset the signals", error))?;
+    timings.mark("self-check");
+    record.started(plan)?;
+    timings.print();
+    let error = target.become_it();
+    record.refused(&error);
+    Err(error)
+}
+
+fn writable_roots(view: &View) -> Vec<PathBuf> {
+    view.places()
+        .filter(|place| place.access == Access::Write && place.backing == Backing::Bind)
+        .map(|place| place.path.clone())
+        .collect()
+}
+
+/// The kernel picks the sandbox first when memory runs out. Best effort: a container may forbid it, and nothing
+/// was promised. Before /proc becomes read-only.
+fn raise_oom_score() {
+    const PATH: &str = "/proc/self/oom_score_adj";
+    const RAISED: i32 = 500;
+    let present = fs::read_to_string(PATH).ok().and_then(|text| text.trim().parse::<i32>().ok());
+    if present.is_some_and(|present| present < RAISED) {
+        let _ = fs::write(PATH, RAISED.to_string());
+    }
+}
+
+/// By path, and compared: a working directory kept over the pivot would still see `..` of the old root.
+fn enter_directory(caller: &Caller) -> Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let invisible = || {
+        Error::refused(format!(
+            "the working directory {} is not visible inside",
+            show(caller.cwd.as_os_str())
+        ))
+        .with_hint("start in the workspace: `--chdir WORKSPACE`")
+    };
+    std::env::set_current_dir(&caller.cwd).map_err(|_| invisible())?;
+    let here = fs::metadata(".").map_err(|error| Error::path("look at", ".", error))?;
+    if (here.dev(), here.ino()) == caller.cwd_object { Ok(()) } else { Err(invisible()) }
+}
+
+/// With the command's own identity, which for root has no capability to override a mode any more.
+fn check_writable(roots: &[PathBuf]) -> Result<()> {
+    use rustix::fs::{Access as Mode, AtFlags, CWD, accessat};
+    for root in roots {
+        if accessat(CWD, root, Mode::WRITE_OK, AtFlags::EACCESS).is_ok() {
+            continue;
+        }
+        let owner = fs::metadata(root).map(|found| std::os::unix::fs::MetadataExt::uid(&found));
+        let path = show(root.as_os_str()).to_string();
+        let error =
+            Error::refused(format!("{path} cannot be written by the identity that the command will have"));
+        return Err(match owner {
+            Ok(owner) if owner != 0 => error.with_hint(format!(
+                "as root, run as its owner with `--user {owner}`; or show it with `--read-only` or `--ro {}`",
+                paste(root.as_os_str())
+            )),
+            _ => error.with_hint("show it with `--read-only`"),
+        });
+    }
+    Ok(())
+}
+
+/// Where there is no view, the host's own paths are granted.
+fn without_view(view: View) -> Result<Vec<mounts::Grant>> {
+    let hidden: Vec<PathBuf> = view
+        .places()
+        .filter(|place| place.access == Access::Hidden)
+        .map(|place| place.path.clone())
+        .collect();
+    let mut grants = Vec::new();
+    for (path, entry) in view.entries {
+        let right = match (entry.place.access, &entry.place.backing) {
+            (_, Backing::Device) => mounts::Right::Device,
+            (Access::Write, Backing::Bind) => mounts::Right::Write,
+            (Access::Read, Backing::Bind | Backing::Veiled | Backing::Proc | Backing::Sys)
+            | (_, Backing::Layer) => mounts::Right::Read,
+            _ => continue,
+        };
+        if let Source::Object(fd) = entry.source {
+            grant_around(fd, &path, right, &hidden, &mut grants)
+                .map_err(|error| Error::path("look into", path, error))?;
+        }
+    }
+    Ok(grants)
+}
+
+/// Landlock cannot take away: a tree with something hidden in it is granted as its other children.
+fn grant_around(
+    fd: OwnedFd,
+    path: &Path,
+    right: mounts::Right,
+    hidden: &[PathBuf],
+    grants: &mut Vec<mounts::Grant>,
+) -> std::io::Result<()> {
+    use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
+    if !hidden.iter().any(|hidden| hidden.starts_with(path)) {
+        grants.push(mounts::Grant { fd, right });
+        return Ok(());
+    }
+    if hidden.iter().any(|hidden| hidden == path) {
+        return Ok(());
+    }
+    for child in fs::read_dir(format!("/proc/self/fd/{}", fd.as_raw_fd()))? {
+        let name = child?.file_name();
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let Ok(inner) = openat(&fd, &name, flags, Mode::empty()) else { continue };
+        // A rule on a link itself matches nothing; what it leads to is another path.
+        if FileType::from_raw_mode(fstat(&inner)?.st_mode) != FileType::Symlink {
+            grant_around(inner, &path.join(&name), right, hidden, grants)?;
+        }
+    }
+    Ok(())
+}
+
+/// Containers forbid keyctl(2), and a user has a quota of keys: the seccomp filter keeps every keyring out of
+/// reach in any case.
+fn drop_keyring() -> Result<()> {
+    match sys::join_new_session_keyring() {
+        Err(error)
+            if !matches!(
+                error.raw_os_error(),
+                Some(libc::EPERM | libc::ENOSYS | libc::EDQUOT | libc::EACCES)
+            ) =>
+        {
+            Err(Error::step("start a new session keyring", error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn seccomp_programs(plan: &Plan) -> Result<Vec<seccomp::Program>> {
+    let arch = seccomp::native().ok_or_else(|| {
+        Error::refused("no-gain cannot be kept: there is no system call table for this processor")
+    })?;
+    seccomp::programs(arch, &plan.process.seccomp)
+        .map_err(|error| Error::step("compile the seccomp filters", std::io::Error::other(error.to_string())))
+}

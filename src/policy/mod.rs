@@ -1,6 +1,7 @@
 //! What is asked: promises, roots, network, environment, limits. Knows nothing of the kernel.
 #![forbid(unsafe_code)]
 
+pub mod env_file;
 pub mod promise;
 pub mod quantity;
 
@@ -96,6 +97,13 @@ pub struct Network {
     /// TCP ports that may be connected to on the host's network.
     pub connect: BTreeSet<u16>,
     pub listen: Listen,
+}
+
+impl Network {
+    /// Whether the run has nothing to do with the host's network.
+    pub fn is_own(&self) -> bool {
+        self.net == Net::None && self.connect.is_empty() && self.loopback != Loopback::Host
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

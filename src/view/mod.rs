@@ -1,1 +1,337 @@
-//! (room)
+//! Which paths exist inside, with which access and backing, as open descriptors. Resolves what was asked against
+//! what the host has; knows nothing of how it is enforced.
+#![forbid(unsafe_code)]
+
+mod builtin;
+pub mod caller;
+pub mod control;
+mod git;
+mod home;
+mod roots;
+pub mod scan;
+pub mod sockets;
+pub mod system;
+pub mod toolchains;
+pub mod trace;
+
+use std::collections::BTreeMap;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result, show};
+use crate::host::Host;
+use crate::policy::{Policy, Promise};
+use caller::Caller;
+use trace::Traced;
+
+pub use roots::Root;
+
+/// Ordered: the most specific path wins, and on one path a user's rule wins over a table's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Access {
+    Hidden,
+    /// Read, list and execute.
+    Read,
+    Write,
+}
+
+/// What stands behind a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Backing {
+    /// The host's own tree.
+    Bind,
+    /// The host's tree, with root's files shown as nobody's (where root is the caller).
+    Veiled,
+    /// The host's tree through inodes of its own.
+    Sealed,
+    /// The host's tree; what is written stays private and vanishes.
+    Layer,
+    /// A directory of the private, bounded tmpfs, with this mode.
+    Fresh {
+        mode: u32,
+    },
+    /// A private copy of one file or of a directory of files.
+    Copy,
+    /// A symbolic link.
+    Link {
+        to: PathBuf,
+    },
+    /// Something empty over what is hidden.
+    Cover {
+        directory: bool,
+    },
+    /// A device node.
+    Device,
+    /// The caller's terminal.
+    Terminal,
+    /// A new pseudo-terminal file system.
+    Terminals,
+    Proc,
+    Sys,
+    /// A part of a writable root bound onto itself: read-only, or so that it cannot be renamed away.
+    Itself,
+}
+
+/// Where a path comes from; decides which of two entries on one path stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// A row of a table.
+    Table,
+    /// An option of this run.
+    Option,
+    /// Met in the workspace or among the caller's descriptors: the same policy may have other ones next time.
+    Found,
+}
+
+/// One path of the view, as `explain` prints it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    #[serde(with = "path_text")]
+    pub path: PathBuf,
+    pub access: Access,
+    pub backing: Backing,
+    pub origin: Origin,
+    pub reason: String,
+}
+
+#[derive(Debug)]
+pub enum Source {
+    None,
+    /// Opened before any mount covers its path.
+    Object(OwnedFd),
+    File(Vec<u8>),
+    Files(Vec<(PathBuf, Vec<u8>)>),
+}
+
+#[derive(Debug)]
+pub struct Entry {
+    pub place: Place,
+    pub source: Source,
+}
+
+#[derive(Debug)]
+pub struct View {
+    /// Parents come before what lies beneath them.
+    pub entries: BTreeMap<PathBuf, Entry>,
+    /// Writable and readable roots that were asked for.
+    pub roots: Vec<Root>,
+    pub home: PathBuf,
+    pub scan: Option<scan::Report>,
+    /// Where earlier commands may have written: what lies there grants nothing.
+    hostile: Vec<PathBuf>,
+    /// Names of aliases that `--hardlinks protect` shows read-only.
+    pub protected: usize,
+}
+
+impl View {
+    /// Opens every root once, applies the tables, looks for aliases.
+    pub fn resolve(policy: &Policy, caller: &Caller, host: &Host) -> Result<View> {
+        let mut view = View {
+            entries: BTreeMap::new(),
+            roots: Vec::new(),
+            home: home::location(caller),
+            scan: None,
+            hostile: Vec::new(),
+            protected: 0,
+        };
+        let asked = roots::resolve(policy, caller, &view.home)?;
+        view.hostile = asked.iter().map(|asked| asked.path().to_owned()).collect();
+        builtin::add(&mut view, policy, caller, host)?;
+        home::add(&mut view, policy, caller, &asked)?;
+        roots::add(&mut view, policy, asked)?;
+        git::add(&mut view, caller)?;
+        view.look_for_aliases(policy)?;
+        sockets::cover(&mut view, host, caller)?;
+        Ok(view)
+    }
+
+    pub fn places(&self) -> impl Iterator<Item = &Place> {
+        self.entries.values().map(|entry| &entry.place)
+    }
+
+    /// The entry that decides about a path: its own or the nearest above.
+    pub fn nearest(&self, path: &Path) -> Option<&Entry> {
+        path.ancestors().find_map(|ancestor| self.entries.get(ancestor))
+    }
+
+    /// Whether a table's path needs no entry: an entry above shows the same thing already.
+    fn is_shown(&self, path: &Path) -> bool {
+        self.nearest(path).is_some_and(|entry| {
+            entry.place.access >= Access::Read
+                && matches!(
+                    entry.place.backing,
+                    Backing::Bind | Backing::Veiled | Backing::Layer | Backing::Sealed
+                )
+        })
+    }
+
+    /// Whether something of the host would be seen at this path.
+    fn is_visible(&self, path: &Path) -> bool {
+        self.nearest(path).is_some_and(|entry| {
+            entry.place.access >= Access::Read
+                && !matches!(
+                    entry.place.backing,
+                    Backing::Fresh { .. } | Backing::Copy | Backing::Link { .. }
+                )
+        })
+    }
+
+    fn insert(&mut self, place: Place, source: Source) {
+        match self.entries.get(&place.path) {
+            Some(present) if present.place.origin > place.origin => {}
+            _ => {
+                self.entries.insert(place.path.clone(), Entry { place, source });
+            }
+        }
+    }
+
+    fn table(
+        &mut self,
+        path: impl Into<PathBuf>,
+        access: Access,
+        backing: Backing,
+        reason: &str,
+        source: Source,
+    ) {
+        let place =
+            Place { path: path.into(), access, backing, origin: Origin::Table, reason: reason.to_owned() };
+        self.insert(place, source);
+    }
+
+    /// The links that were passed on the way to something shown.
+    fn links(&mut self, links: Vec<(PathBuf, PathBuf)>, origin: Origin) {
+        for (path, to) in links {
+            if self.entries.contains_key(&path) || self.is_shown(&path) {
+                continue;
+            }
+            let reason = "a link on the way to something shown".to_owned();
+            let place = Place { path, access: Access::Read, backing: Backing::Link { to }, origin, reason };
+            self.insert(place, Source::None);
+        }
+    }
+
+    /// Shows a traced object read-only by a table's row, with the links that lead to it.
+    fn show_object(&mut self, traced: Traced, backing: Backing, reason: &str) {
+        let access = if backing == Backing::Layer { Access::Write } else { Access::Read };
+        self.links(traced.links, Origin::Table);
+        if !self.is_shown(&traced.path) || backing == Backing::Layer {
+            self.table(traced.path, access, backing, reason, Source::Object(traced.fd));
+        }
+    }
+
+    fn look_for_aliases(&mut self, policy: &Policy) -> Result<()> {
+        let apart: Vec<PathBuf> = self
+            .places()
+            .filter(|place| place.access < Access::Write && !matches!(place.backing, Backing::Link { .. }))
+            .map(|place| place.path.clone())
+            .collect();
+        let roots: Vec<scan::Root<'_>> =
+            self.roots.iter().filter(|root| root.writable).map(Root::to_scan).collect();
+        if roots.is_empty() {
+            return Ok(());
+        }
+        if policy.waive.contains(&Promise::AliasFree) {
+            let mut found = Vec::new();
+            for (index, root) in roots.iter().enumerate().filter(|(_, root)| is_directory(root.dir)) {
+                let here = control::at_root(root.dir, policy.git)
+                    .map_err(|error| Error::path("look for control files in", root.path, error))?;
+                found.push((index, here));
+            }
+            let paths: Vec<_> = roots.iter().map(|root| root.path.to_owned()).collect();
+            for (index, here) in found {
+                self.guard(&paths[index], &here.control, &here.git_dirs);
+            }
+            return Ok(());
+        }
+        let options = scan::Options { git: policy.git, apart: &apart, max_threads: 0 };
+        let report = scan::scan(&roots, &options)?;
+        let paths: Vec<_> = roots.iter().map(|root| root.path.to_owned()).collect();
+        let protected = scan::verdict(&report, policy.hardlinks)?;
+        for (index, path) in paths.iter().enumerate() {
+            let of = |list: &[(usize, PathBuf)]| -> Vec<PathBuf> {
+                list.iter().filter(|(root, _)| *root == index).map(|(_, name)| name.clone()).collect()
+            };
+            self.guard(path, &of(&report.control), &of(&report.git_dirs));
+            for name in of(&protected) {
+                self.found(path.join(name), Access::Read, "an alias: read-only");
+            }
+        }
+        self.protected = protected.len();
+        self.scan = Some(report);
+        Ok(())
+    }
+
+    /// Control files are shown read-only, and the .git that holds them cannot be renamed away.
+    fn guard(&mut self, root: &Path, control: &[PathBuf], git_dirs: &[PathBuf]) {
+        // A state directory is shown elsewhere, and nothing outside ever runs what lies in it.
+        if !self.entries.contains_key(root) {
+            return;
+        }
+        for name in git_dirs {
+            self.found(root.join(name), Access::Write, "holds guarded files: cannot be renamed away");
+        }
+        for name in control {
+            self.found(root.join(name), Access::Read, "runs by itself outside: guarded");
+        }
+    }
+
+    fn found(&mut self, path: PathBuf, access: Access, reason: &str) {
+        // An option on exactly this path lifts the guard (`--rw WORKSPACE/.git/config`).
+        if self.entries.contains_key(&path) {
+            return;
+        }
+        let reason = reason.to_owned();
+        let place = Place { path, access, backing: Backing::Itself, origin: Origin::Found, reason };
+        self.insert(place, Source::None);
+    }
+}
+
+fn is_directory(fd: BorrowedFd<'_>) -> bool {
+    rustix::fs::fstat(fd).is_ok_and(|stat| {
+        rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory
+    })
+}
+
+/// An error for a path that an option names.
+fn cannot_show(option: &str, path: &Path, error: std::io::Error) -> Error {
+    let what = match error.raw_os_error() {
+        Some(libc::ELOOP) => "a loop of symbolic links".to_owned(),
+        _ => crate::error::describe(&error),
+    };
+    Error::usage(format!("{option} {}: {what}", show(path.as_os_str())))
+}
+
+/// Paths in JSON: text where they are text, else bytes, so that every path comes back as it was.
+pub mod path_text {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Text {
+        Text(String),
+        Bytes(Vec<u8>),
+    }
+
+    pub fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+        match path.to_str() {
+            Some(text) => text.serialize(to),
+            None => path.as_os_str().as_bytes().serialize(to),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
+        Ok(match Text::deserialize(from)? {
+            Text::Text(text) => text.into(),
+            Text::Bytes(bytes) => OsString::from_vec(bytes).into(),
+        })
+    }
+}

@@ -1,0 +1,213 @@
+//! The command line: an argv becomes a [`Request`]. The rows of [`options`] are the one source of what can be
+//! asked, of help, manual page and completions. No system call is made here: whatever must be looked up comes
+//! later.
+#![forbid(unsafe_code)]
+
+mod build;
+mod complaint;
+mod options;
+mod rules;
+mod values;
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use clap::builder::StyledStr;
+use clap::{ArgMatches, Command};
+
+use crate::error::{Error, Result};
+use crate::policy::Policy;
+use build::{Build, check, explain, run, scan};
+
+/// What confine is asked to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    Run(Invocation),
+    Check {
+        json: bool,
+    },
+    Explain {
+        invocation: Invocation,
+        json: bool,
+    },
+    Scan {
+        dirs: Vec<OsString>,
+        separate: bool,
+        json: bool,
+    },
+    /// A text for standard output.
+    Help(String),
+    Version(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invocation {
+    pub policy: Policy,
+    /// COMMAND and its arguments, byte for byte; never empty.
+    pub command: Vec<OsString>,
+}
+
+const SUBCOMMANDS: [&str; 3] = ["check", "explain", "scan"];
+
+/// The whole command with every text, for help, manual page and completions.
+pub fn command() -> Command {
+    run(Build::Whole)
+        .subcommands([check(Build::Whole), explain(Build::Whole), scan(Build::Whole)])
+        .subcommand_precedence_over_arg(true)
+        .args_conflicts_with_subcommands(true)
+}
+
+/// What the argv asks for; its first word is the name that confine was called by.
+pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Request> {
+    let words: Vec<OsString> = argv.into_iter().skip(1).collect();
+    match words.first().and_then(|word| word.to_str()) {
+        Some("help") => parse_help(&words),
+        Some("check") => parse_check(&words),
+        Some("explain") => parse_explain(words),
+        Some("scan") => parse_scan(&words),
+        _ => parse_run(words),
+    }
+}
+
+fn parse_run(mut words: Vec<OsString>) -> Result<Request> {
+    let command = take_command(&mut words);
+    match matches(run, &["confine"], &words)? {
+        Matched::Text(text) => Ok(*text),
+        Matched::Options(options) => invocation(&["confine"], &options, &words, command).map(Request::Run),
+    }
+}
+
+fn parse_explain(mut words: Vec<OsString>) -> Result<Request> {
+    let command = take_command(&mut words);
+    let words = &words[1..];
+    match matches(explain, &["confine", "explain"], words)? {
+        Matched::Text(text) => Ok(*text),
+        Matched::Options(options) => {
+            let json = values::flag(&options, "json");
+            let invocation = invocation(&["confine", "explain"], &options, words, command)?;
+            Ok(Request::Explain { invocation, json })
+        }
+    }
+}
+
+fn parse_check(words: &[OsString]) -> Result<Request> {
+    match matches(check, &["confine", "check"], &words[1..])? {
+        Matched::Text(text) => Ok(*text),
+        Matched::Options(options) => Ok(Request::Check { json: values::flag(&options, "json") }),
+    }
+}
+
+fn parse_scan(words: &[OsString]) -> Result<Request> {
+    match matches(scan, &["confine", "scan"], &words[1..])? {
+        Matched::Text(text) => Ok(*text),
+        Matched::Options(options) => {
+            let dirs = values::all(&options, "dir");
+            if dirs.is_empty() {
+                return Err(Error::usage("no directory to scan").with_hint("confine scan ."));
+            }
+            if dirs.iter().any(|dir| dir.is_empty()) {
+                return Err(Error::usage("a directory to scan has an empty name"));
+            }
+            Ok(Request::Scan {
+                dirs,
+                separate: values::flag(&options, "separate"),
+                json: values::flag(&options, "json"),
+            })
+        }
+    }
+}
+
+/// `confine help [SUBCOMMAND]`, for those who try it first.
+fn parse_help(words: &[OsString]) -> Result<Request> {
+    let mut asked: Vec<OsString> = words[1..].iter().take(1).cloned().collect();
+    if let Some(word) = asked.first()
+        && !SUBCOMMANDS.iter().any(|name| word == name)
+    {
+        return Err(
+            Error::usage(format!("no help on {}", crate::error::show(word))).with_hint("confine --help")
+        );
+    }
+    asked.push("--help".into());
+    parse(std::iter::once("confine".into()).chain(asked))
+}
+
+/// Everything after the first `--`, which clap would end the options at as well. Taken off beforehand, the
+/// largest argv costs nothing to parse and no byte of it is looked at.
+fn take_command(words: &mut Vec<OsString>) -> Option<Vec<OsString>> {
+    let end = words.iter().position(|word| word == "--")?;
+    let command = words.split_off(end + 1);
+    words.truncate(end);
+    Some(command)
+}
+
+fn invocation(
+    called: &[&str],
+    options: &ArgMatches,
+    words: &[OsString],
+    command: Option<Vec<OsString>>,
+) -> Result<Invocation> {
+    let stray = options.get_raw("command").map_or(0, |values| values.len());
+    let (given, rest) = words.split_at(words.len() - stray);
+    let command = match command {
+        Some(command) if stray > 0 => return Err(complaint::stray_words(called, given, rest, &command)),
+        None if stray > 0 => return Err(complaint::no_separator(called, given, rest)),
+        None => return Err(complaint::no_command(called, given)),
+        Some(command) if command.is_empty() => return Err(complaint::no_command(called, given)),
+        Some(command) => command,
+    };
+    let policy = rules::policy(options)?;
+    if policy.workspaces.is_empty() {
+        return Err(complaint::no_workspace(called, given, &command));
+    }
+    Ok(Invocation { policy, command })
+}
+
+/// Boxed, as the request inside is much the larger; made once, and only for a text.
+enum Matched {
+    Options(ArgMatches),
+    Text(Box<Request>),
+}
+
+fn matches(build: fn(Build<'_>) -> Command, called: &[&str], words: &[OsString]) -> Result<Matched> {
+    let argv = || std::iter::once(OsStr::new("confine")).chain(words.iter().map(OsString::as_os_str));
+    if let Ok(options) = build(Build::MeantBy(words)).try_get_matches_from(argv()) {
+        return Ok(Matched::Options(options));
+    }
+    let error = match build(Build::Options).try_get_matches_from(argv()) {
+        Ok(options) => return Ok(Matched::Options(options)),
+        Err(error) => error,
+    };
+    match error.kind() {
+        clap::error::ErrorKind::DisplayHelp => {
+            Ok(Matched::Text(Box::new(Request::Help(help(called, words)))))
+        }
+        clap::error::ErrorKind::DisplayVersion => {
+            Ok(Matched::Text(Box::new(Request::Version(error.to_string()))))
+        }
+        _ => Err(complaint::from_clap(&error, called)),
+    }
+}
+
+/// The text, from the whole command; the short one when `-h` comes first.
+fn help(called: &[&str], words: &[OsString]) -> String {
+    let long = words.iter().find_map(|word| match word.as_bytes() {
+        b"--help" => Some(true),
+        b"-h" => Some(false),
+        _ => None,
+    });
+    let mut whole = command();
+    whole.build();
+    let target = match called {
+        [_, name] => whole.find_subcommand_mut(name),
+        _ => Some(&mut whole),
+    };
+    let Some(target) = target else { return String::new() };
+    let text: StyledStr = match long {
+        Some(false) => target.render_help(),
+        _ => target.render_long_help(),
+    };
+    text.to_string()
+}
+
+#[cfg(test)]
+mod tests;

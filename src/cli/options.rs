@@ -1,0 +1,388 @@
+//! The options as data: one row each. Parsing, help, manual page and completions are all made from these rows.
+
+/// What kind of word an option takes. Every word reaches the policy as bytes; this only names and completes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value {
+    /// A switch.
+    None,
+    Directory,
+    Path,
+    /// Anything else, by its placeholder.
+    Word(&'static str),
+    /// A number, so that `-5` is a wrong value and not an unknown option.
+    Number(&'static str),
+    OneOf(&'static str, &'static [&'static str]),
+}
+
+pub struct Row {
+    pub name: &'static str,
+    pub short: Option<char>,
+    pub value: Value,
+    pub repeat: bool,
+    pub group: &'static str,
+    /// For `-h`: one line, no full stop.
+    pub summary: &'static str,
+    /// For `--help`: unit, what it bounds, what it does not do. Follows the summary.
+    pub detail: &'static str,
+    pub hidden: bool,
+}
+
+/// The promises by name, in the order of `Promise::ALL` (a test compares them).
+pub const PROMISES: &[&str] = &[
+    "write-scope",
+    "metadata-scope",
+    "read-scope",
+    "path-hiding",
+    "alias-free",
+    "network-scope",
+    "socket-scope",
+    "process-scope",
+    "process-hiding",
+    "no-gain",
+    "clean-start",
+    "ceilings",
+    "teardown",
+];
+
+const WORKSPACE: &str = "Workspace";
+const FILES: &str = "Files";
+const NETWORK: &str = "Network";
+const ENVIRONMENT: &str = "Environment";
+const LIMITS: &str = "Limits";
+const PROMISE: &str = "Promises";
+const OUTPUT: &str = "Output";
+
+const fn row(
+    group: &'static str,
+    name: &'static str,
+    value: Value,
+    summary: &'static str,
+    detail: &'static str,
+) -> Row {
+    Row { name, short: None, value, repeat: false, group, summary, detail, hidden: false }
+}
+
+impl Row {
+    const fn short(mut self, letter: char) -> Row {
+        self.short = Some(letter);
+        self
+    }
+
+    const fn repeat(mut self) -> Row {
+        self.repeat = true;
+        self
+    }
+
+    const fn hidden(mut self) -> Row {
+        self.hidden = true;
+        self
+    }
+}
+
+/// Of the run and of `explain`.
+pub const RUN: &[Row] = &[
+    row(
+        WORKSPACE,
+        "workspace",
+        Value::Directory,
+        "A directory that COMMAND may change; never guessed",
+        "May be given several times; the first is the primary one. Every hard link in it is checked before \
+         the start. A directory as broad as / or HOME is refused (see --allow broad-workspace).",
+    )
+    .short('w')
+    .repeat(),
+    row(
+        WORKSPACE,
+        "chdir",
+        Value::Directory,
+        "Start COMMAND in this directory",
+        "It must be visible inside. Without this option COMMAND starts where confine was started.",
+    )
+    .short('C'),
+    row(
+        WORKSPACE,
+        "read-only",
+        Value::None,
+        "Show the workspaces read-only",
+        "COMMAND can still write to its private /tmp and HOME, which vanish, and to what --rw names.",
+    ),
+    row(
+        WORKSPACE,
+        "hardlinks",
+        Value::OneOf("reject|protect", &["reject", "protect"]),
+        "What to do about files that have a name outside the workspace too",
+        "reject (the default): do not start. protect: show those files read-only, at most 1000 of them; needs \
+         namespaces. 'confine scan --separate DIR' gives them inodes of their own.",
+    ),
+    row(
+        WORKSPACE,
+        "git",
+        Value::OneOf("guard|read-only|free", &["guard", "read-only", "free"]),
+        "How to treat .git and other files that run later by themselves",
+        "guard (the default): hooks, git configuration, editor tasks and the like are read-only where they \
+         exist. read-only: the whole of .git is read-only, so no commits. free: no guard. The guard is a help \
+         against accidents and not a promise.",
+    ),
+    row(
+        WORKSPACE,
+        "state",
+        Value::Directory,
+        "Keep HOME and /tmp in this directory from one run to the next",
+        "The directory must belong to you and be closed to others. Without this option both are empty at the \
+         start and vanish at the end.",
+    ),
+    row(
+        FILES,
+        "ro",
+        Value::Path,
+        "Let COMMAND read (and execute) this file or directory",
+        "The most specific path wins, whatever the order of options; on a part of the workspace it takes the \
+         right to write away. Different access for one path is an error.",
+    )
+    .repeat(),
+    row(
+        FILES,
+        "rw",
+        Value::Path,
+        "Let COMMAND change this file or directory",
+        "Its hard links are checked like those of a workspace. On exactly a path that confine protects by \
+         itself it lifts that protection.",
+    )
+    .repeat(),
+    row(
+        FILES,
+        "hide",
+        Value::Path,
+        "Hide this file or directory from COMMAND",
+        "Inside, the name leads to nothing readable, also within a workspace.",
+    )
+    .repeat(),
+    row(
+        FILES,
+        "seal",
+        Value::Path,
+        "Let COMMAND read this directory, apart from its sockets, FIFOs and locks",
+        "Like --ro, but as a picture through inodes of its own: sockets in it cannot be connected to, and files \
+         replaced outside during the run keep their old contents inside. Needs namespaces.",
+    )
+    .repeat(),
+    row(
+        FILES,
+        "no-toolchains",
+        Value::None,
+        "Do not show the toolchains and caches that PATH leads to",
+        "By default whole prefixes found from PATH (rustup, pyenv, nvm and so on) are readable, and caches are \
+         readable with private writes.",
+    ),
+    row(
+        NETWORK,
+        "net",
+        Value::OneOf("none|host", &["none", "host"]),
+        "Which network COMMAND has",
+        "none (the default): a private loopback only. host: all of the host's network, its local services \
+         included. To allow single TCP ports use --connect instead.",
+    ),
+    row(
+        NETWORK,
+        "loopback",
+        Value::OneOf("private|off|host", &["private", "off", "host"]),
+        "Which loopback COMMAND has while --net is none",
+        "private (the default): its own 127.0.0.1, ::1 and localhost. off: no network device that is up. host: \
+         the host's local services.",
+    ),
+    row(
+        NETWORK,
+        "listen",
+        Value::Word("PORT|any"),
+        "Let COMMAND accept TCP connections from outside at this port",
+        "A port is 1 to 65535; any is every port. May be given several times.",
+    )
+    .repeat(),
+    row(
+        NETWORK,
+        "connect",
+        Value::Number("PORT"),
+        "Let COMMAND connect to this TCP port of any host",
+        "A port is 1 to 65535. May be given several times. Uses the host's network, TCP only: for names to \
+         resolve, over TCP as well, add --connect 53.",
+    )
+    .repeat(),
+    row(
+        ENVIRONMENT,
+        "env",
+        Value::Word("NAME[=VALUE]"),
+        "Pass one variable on, or set it",
+        "Without a value it is passed on from the caller. Other users can read a VALUE in the list of processes \
+         while confine starts: for secrets use --env-file.",
+    )
+    .repeat(),
+    row(
+        ENVIRONMENT,
+        "env-file",
+        Value::Path,
+        "Set variables from a file that only you can read, or a pipe",
+        "NAME=VALUE lines without quoting, or pairs separated by NUL; at most 1 MiB. /dev/fd/N reads a \
+         pipe. --env wins over the file.",
+    )
+    .repeat(),
+    row(
+        ENVIRONMENT,
+        "fd",
+        Value::Number("N"),
+        "Pass this descriptor on besides 0, 1 and 2",
+        "A file, FIFO, terminal or connected UNIX stream above 2. What could lead outside is refused: a \
+         directory, a listening, datagram or INET socket, a namespace, a process.",
+    )
+    .repeat(),
+    row(
+        ENVIRONMENT,
+        "user",
+        Value::Word("UID[:GID]"),
+        "Run COMMAND as this user, without further groups (for root)",
+        "Numbers. The group is by default that of the user in the password file.",
+    ),
+    row(
+        LIMITS,
+        "max-procs",
+        Value::Number("N"),
+        "Most processes and threads at one time, of the whole tree",
+        "Without this option 4096 where namespaces make the count its own.",
+    ),
+    row(
+        LIMITS,
+        "max-memory",
+        Value::Number("SIZE"),
+        "Most memory of the whole tree, page cache and private /tmp included",
+        "Bytes, or K, M, G, T (powers of 1024).",
+    ),
+    row(
+        LIMITS,
+        "max-tmp",
+        Value::Number("SIZE"),
+        "Most that private /tmp and HOME hold together, for the whole tree",
+        "Bytes, or K, M, G, T (powers of 1024). Without this option a quarter of memory.",
+    ),
+    row(
+        LIMITS,
+        "max-disk",
+        Value::Number("SIZE"),
+        "Most that the whole tree may add to the workspaces",
+        "Bytes, or K, M, G, T (powers of 1024).",
+    ),
+    row(
+        LIMITS,
+        "max-output",
+        Value::Number("SIZE"),
+        "Most that the whole tree may write to each of stdout and stderr",
+        "Bytes, or K, M, G, T (powers of 1024), for each of the two. See --on-output-limit.",
+    ),
+    row(
+        LIMITS,
+        "on-output-limit",
+        Value::OneOf("HOW", &["truncate", "kill"]),
+        "What happens at --max-output",
+        "truncate (the default): the rest is dropped and a marker says how much. kill: the run ends.",
+    ),
+    row(
+        LIMITS,
+        "max-cpu",
+        Value::Number("TIME"),
+        "Most processor time of the whole tree",
+        "A number with ms, s, m or h.",
+    ),
+    row(
+        LIMITS,
+        "max-file-size",
+        Value::Number("SIZE"),
+        "Largest file that each process may write",
+        "Bytes, or K, M, G, T (powers of 1024). A limit of each process: a tree can write many such files.",
+    ),
+    row(
+        LIMITS,
+        "max-open-files",
+        Value::Number("N"),
+        "Most descriptors that each process may hold",
+        "A limit of each process: the tree as a whole can hold more.",
+    ),
+    row(
+        LIMITS,
+        "timeout",
+        Value::Number("TIME"),
+        "End the whole tree after this time; the exit status is then 124",
+        "A number with ms, s, m or h, by the clock on the wall. TERM first, KILL after --grace.",
+    ),
+    row(
+        LIMITS,
+        "grace",
+        Value::Number("TIME"),
+        "How long the tree may take to end after --timeout",
+        "A number with ms, s, m or h; 0s kills at once.",
+    ),
+    row(
+        PROMISE,
+        "require",
+        Value::OneOf("PROMISE", PROMISES),
+        "Refuse to start unless this promise can be kept",
+        "Adds to the default: every promise but path-hiding (kept with namespaces), process-hiding and teardown.",
+    )
+    .repeat(),
+    row(
+        PROMISE,
+        "waive",
+        Value::OneOf("PROMISE", PROMISES),
+        "Start even where this host cannot keep this promise",
+        "What can be kept of it is kept all the same; a waiver opens nothing.",
+    )
+    .repeat(),
+    row(PROMISE, "strict", Value::None, "Require every promise", "Changes the meaning of none of them."),
+    row(
+        PROMISE,
+        "allow",
+        Value::OneOf("WHAT", &["broad-workspace", "userns", "unix-datagram"]),
+        "Allow something that is refused by default",
+        "broad-workspace: a workspace such as HOME. userns: COMMAND may make user namespaces, which opens more \
+         of the kernel. unix-datagram: datagram sockets between programs where they cannot be ruled.",
+    )
+    .repeat(),
+    row(
+        PROMISE,
+        "namespaces",
+        Value::OneOf("auto|off", &["auto", "off"]),
+        "Whether to build the boundary with namespaces",
+        "auto (the default): where this host has them. off: as on a host that has none.",
+    ),
+    row(
+        OUTPUT,
+        "status-fd",
+        Value::Number("N"),
+        "Write JSON lines about the start to this descriptor",
+        "An open descriptor above 2; COMMAND does not get it. One line says started, with the layer that keeps \
+         each promise, or refused, with the reason.",
+    ),
+    row(
+        OUTPUT,
+        "verbose",
+        Value::None,
+        "Say on standard error how the promises are kept",
+        "By default confine is silent when it succeeds.",
+    )
+    .short('v'),
+    row(OUTPUT, "timings", Value::None, "Say on standard error how long each step took", "For measurements.")
+        .hidden(),
+];
+
+pub const JSON: Row = row(
+    OUTPUT,
+    "json",
+    Value::None,
+    "Print one JSON object instead of text",
+    "It has a field \"version\", which is 1.",
+);
+
+pub const SEPARATE: Row = row(
+    WORKSPACE,
+    "separate",
+    Value::None,
+    "Give every file that has a name elsewhere too an inode of its own",
+    "Contents, mode, times and extended attributes are kept. Run it while nothing else writes there.",
+);

@@ -1,0 +1,140 @@
+//! `confine [OPTIONS] -- COMMAND`: the pipeline of an ordinary run.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{getegid, geteuid};
+
+use crate::cli::Invocation;
+use crate::enforce::environment::{self, Composed};
+use crate::enforce::{self, descriptors, exec, mounts, standard};
+use crate::error::{Error, Result};
+use crate::host::Host;
+use crate::plan::{self, Plan};
+use crate::policy::{Policy, env_file};
+use crate::record::{Record, Timings};
+use crate::view::View;
+use crate::view::caller::Caller;
+
+/// Becomes the command, or returns the reason why not.
+pub fn run(invocation: Invocation) -> Error {
+    let mut record = match Record::open(invocation.policy.status_fd) {
+        Ok(record) => record,
+        Err(error) => return error,
+    };
+    let timings = Timings::new(invocation.policy.timings);
+    match prepare(&invocation, timings) {
+        Ok(prepared) => {
+            if let Some(report) = &prepared.view.scan {
+                record.scanned(report.entries, report.elapsed.as_micros());
+            }
+            prepared.start(invocation, record)
+        }
+        Err(error) => {
+            record.refused(&error);
+            error
+        }
+    }
+}
+
+/// Everything that can be refused, before anything but this process has changed.
+pub struct Prepared {
+    pub plan: Plan,
+    pub view: View,
+    pub caller: Caller,
+    pub environment: Composed,
+    timings: Timings,
+}
+
+pub fn prepare(invocation: &Invocation, mut timings: Timings) -> Result<Prepared> {
+    let policy = &invocation.policy;
+    // Before ids are mapped: owners are checked.
+    let pairs = read_env_files(policy)?;
+    let standard = descriptors::check_standard()?;
+    descriptors::check_passed(&policy.descriptors)?;
+    let mut caller = Caller::look(policy, geteuid().as_raw(), getegid().as_raw(), standard)?;
+    if let Some(directory) = &policy.chdir {
+        caller.enter(directory)?;
+    }
+    standard::let_terminal_go(&caller.standard);
+    timings.mark("caller");
+    let host = Host::enter(policy.namespaces)?;
+    if policy.user.is_some() && host.uid != 0 {
+        return Err(Error::refused("--user is for root"));
+    }
+    timings.mark("host");
+    let view = View::resolve(policy, &caller, &host)?;
+    timings.mark("view");
+    let environment = compose(policy, &caller, &view, &host, &pairs);
+    let names = environment.pairs.iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
+    let plan = Plan::decide(policy, &view, &host, (caller.uid, caller.gid), names)?;
+    timings.mark("plan");
+    Ok(Prepared { plan, view, caller, environment, timings })
+}
+
+impl Prepared {
+    fn start(self, invocation: Invocation, record: Record) -> Error {
+        let Prepared { plan, view, caller, mut environment, timings } = self;
+        let note = plan::note::text(&plan, &view);
+        let id = plan.id();
+        environment.pairs.push(("CONFINE_POLICY".into(), id.into()));
+        match exec::Target::prepare(&invocation.command, &environment.pairs, &caller.cwd) {
+            Ok(target) => enforce::apply(enforce::Run {
+                plan: &plan,
+                view,
+                caller: &caller,
+                target,
+                note,
+                record,
+                timings,
+            }),
+            Err(error) => error,
+        }
+    }
+}
+
+fn read_env_files(policy: &Policy) -> Result<Vec<(OsString, OsString)>> {
+    let mut pairs = Vec::new();
+    for file in &policy.environment.files {
+        pairs.extend(env_file::read(file)?);
+    }
+    Ok(pairs)
+}
+
+/// What is set whatever the caller has.
+fn compose(
+    policy: &Policy,
+    caller: &Caller,
+    view: &View,
+    host: &Host,
+    pairs: &[(OsString, OsString)],
+) -> Composed {
+    let viewed = host.namespaces();
+    let state = policy.state.as_ref().map(|state| caller.absolute(state));
+    let (home, tmp) = match state {
+        Some(state) if !viewed => (state.join("home"), state.join("tmp")),
+        _ => (view.home.clone(), PathBuf::from("/tmp")),
+    };
+    let mut fixed: Vec<(OsString, OsString)> =
+        vec![("CONFINE".into(), "1".into()), ("HOME".into(), home.into())];
+    if viewed {
+        fixed.push(("CONFINE_NOTE".into(), Path::new(mounts::OWN).join("note").into()));
+    }
+    for name in ["TMPDIR", "TMP", "TEMP"] {
+        let points_elsewhere = caller.variable(name).is_some_and(|value| value != tmp.as_os_str());
+        if points_elsewhere || (!viewed && name == "TMPDIR") {
+            fixed.push((name.into(), tmp.clone().into()));
+        }
+    }
+    if caller.variable("XDG_RUNTIME_DIR").is_some_and(|path| view.entries.contains_key(Path::new(path))) {
+        fixed.extend(
+            caller.variable("XDG_RUNTIME_DIR").map(|path| ("XDG_RUNTIME_DIR".into(), path.to_owned())),
+        );
+    }
+    if let Some(entry) = &caller.entry {
+        fixed.push(("USER".into(), entry.name.clone()));
+        fixed.push(("LOGNAME".into(), entry.name.clone()));
+        fixed.push(("SHELL".into(), entry.shell.clone().into()));
+    }
+    environment::compose(caller.environment.iter().cloned(), &policy.environment, pairs, &fixed)
+}

@@ -1,0 +1,64 @@
+//! No privilege and none to be gained: no_new_privs, locked securebits, empty capability sets; another user where
+//! one was asked for. After the mounts, which need the capabilities.
+
+use caps::{CapSet, Capability, CapsHashSet};
+use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
+use rustix::thread::{
+    CapabilitiesSecureBits, CapabilitySet, clear_ambient_capability_set, remove_capability_from_bounding_set,
+    set_capabilities_secure_bits, set_no_new_privs,
+};
+
+use crate::error::{Error, Result};
+use crate::plan::Process;
+
+/// Whether the bounding set and the securebits could be changed; without CAP_SETPCAP they cannot, and
+/// no_new_privs alone keeps execve(2) from adding anything (capabilities(7), "Capabilities and execution of
+/// programs by root").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Emptied {
+    pub bounding: bool,
+}
+
+pub fn apply(process: &Process) -> Result<Emptied> {
+    set_no_new_privs(true).map_err(|errno| Error::step("set no_new_privs", errno))?;
+    let bounding = caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP).unwrap_or(false);
+    if bounding {
+        // In this order: the securebits keep an exec of uid 0 from refilling the sets, the bounding set is what
+        // it would refill them from, and both need the capability that goes last.
+        set_capabilities_secure_bits(
+            CapabilitiesSecureBits::NO_ROOT
+                | CapabilitiesSecureBits::NO_ROOT_LOCKED
+                | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE
+                | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE_LOCKED,
+        )
+        .map_err(|errno| Error::step("lock the securebits", errno))?;
+        empty_bounding_set()?;
+    }
+    clear_ambient_capability_set().map_err(|errno| Error::step("empty the ambient capability set", errno))?;
+    if process.switch_user {
+        let (uid, gid) = (Uid::from_raw(process.uid), Gid::from_raw(process.gid));
+        setgroups(&[])
+            .and_then(|()| setresgid(gid, gid, gid))
+            .and_then(|()| setresuid(uid, uid, uid))
+            .map_err(|errno| Error::step(format!("become user {uid}"), errno))?;
+    }
+    let none = CapsHashSet::new();
+    for set in [CapSet::Effective, CapSet::Permitted, CapSet::Inheritable] {
+        caps::set(None, set, &none).map_err(|error| {
+            Error::step("empty the capability sets", std::io::Error::other(error.to_string()))
+        })?;
+    }
+    Ok(Emptied { bounding })
+}
+
+/// One bit at a time up to the first that this kernel does not know (prctl(2), PR_CAPBSET_DROP: EINVAL).
+fn empty_bounding_set() -> Result<()> {
+    for bit in 0..64 {
+        match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << bit)) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::INVAL) if bit > 0 => return Ok(()),
+            Err(errno) => return Err(Error::step("empty the capability bounding set", errno)),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! Landlock: one ruleset, everything that the running kernel rules is handled, and only the view is granted.
+//!
+//! After the mounts (a landlocked process may not mount) and after the capabilities.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset,
+    RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
+};
+
+use super::mounts::{Grant, Right};
+use crate::error::{Error, Result};
+use crate::plan;
+
+/// The newest version whose rights this program knows; a newer kernel is asked for these.
+const NEWEST: u32 = 10;
+
+fn version(abi: u32) -> ABI {
+    match abi.min(NEWEST) {
+        0 => ABI::Unsupported,
+        1 => ABI::V1,
+        2 => ABI::V2,
+        3 => ABI::V3,
+        4 => ABI::V4,
+        5 => ABI::V5,
+        6 => ABI::V6,
+        7 => ABI::V7,
+        8 => ABI::V8,
+        9 => ABI::V9,
+        _ => ABI::V10,
+    }
+}
+
+/// What a grant means in this version's rights.
+fn rights(right: Right, abi: ABI) -> BitFlags<AccessFs> {
+    // A device node made in the workspace would be an alias; nothing there needs ioctls of devices; and a socket
+    // of another program stays out of reach wherever it lies.
+    let never = AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev | AccessFs::ResolveUnix;
+    let all = AccessFs::from_all(abi);
+    match right {
+        Right::List => AccessFs::ReadDir.into(),
+        Right::Read => AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute,
+        Right::Device => {
+            (AccessFs::ReadFile
+                | AccessFs::ReadDir
+                | AccessFs::WriteFile
+                | AccessFs::Truncate
+                | AccessFs::IoctlDev)
+                & all
+        }
+        Right::Write => all & !never,
+    }
+}
+
+/// A descriptor that was handed in and may be opened again by name, with its own access only.
+pub struct Handed<'a> {
+    pub fd: BorrowedFd<'a>,
+    pub read: bool,
+    pub write: bool,
+}
+
+pub fn apply(ruleset: &plan::Ruleset, grants: &[Grant], handed: &[Handed<'_>]) -> Result<()> {
+    restrict(ruleset, grants, handed)
+        .map_err(|error| Error::step("apply the Landlock ruleset", std::io::Error::other(error.to_string())))
+}
+
+fn restrict(
+    asked: &plan::Ruleset,
+    grants: &[Grant],
+    handed: &[Handed<'_>],
+) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let abi = version(asked.abi);
+    // The kernel said that it has this version, so anything less is a failure and not a compromise.
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(abi))?;
+    if asked.connect.is_some() {
+        ruleset = ruleset.handle_access(AccessNet::BindTcp | AccessNet::ConnectTcp)?;
+    }
+    let scopes = Scope::from_all(abi);
+    if !scopes.is_empty() {
+        ruleset = ruleset.scope(scopes)?;
+    }
+    let mut created = ruleset.create()?.set_compatibility(CompatLevel::HardRequirement);
+    for grant in grants {
+        let mut wanted = rights(grant.right, abi);
+        if !is_directory(grant.fd.as_fd())? {
+            wanted &= AccessFs::from_file(abi);
+        }
+        created = created.add_rule(PathBeneath::new(&grant.fd, wanted))?;
+    }
+    for file in handed {
+        let mut wanted = BitFlags::<AccessFs>::EMPTY;
+        if file.read {
+            wanted |= AccessFs::ReadFile;
+        }
+        if file.write {
+            wanted |= (AccessFs::WriteFile | AccessFs::Truncate) & AccessFs::from_all(abi);
+        }
+        created = created.add_rule(PathBeneath::new(file.fd, wanted))?;
+    }
+    for port in asked.connect.iter().flatten() {
+        created = created.add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;
+    }
+    match created.restrict_self()?.ruleset {
+        RulesetStatus::FullyEnforced => Ok(()),
+        _ => Err("the kernel did not enforce all of it".into()),
+    }
+}
+
+fn is_directory(fd: BorrowedFd<'_>) -> std::io::Result<bool> {
+    let mode = rustix::fs::fstat(fd)?.st_mode;
+    Ok(rustix::fs::FileType::from_raw_mode(mode) == rustix::fs::FileType::Directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_writable_root_never_gets_devices_or_sockets_of_others() {
+        for abi in [ABI::V1, ABI::V3, ABI::V7, ABI::V10] {
+            let granted = rights(Right::Write, abi);
+            assert!(!granted.intersects(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::ResolveUnix));
+            assert!(granted.contains(AccessFs::WriteFile | AccessFs::MakeReg | AccessFs::RemoveFile));
+        }
+    }
+
+    #[test]
+    fn renaming_between_directories_is_granted_from_abi_2_on() {
+        assert!(rights(Right::Write, ABI::V2).contains(AccessFs::Refer));
+        assert!(!rights(Right::Write, ABI::V1).contains(AccessFs::Refer));
+    }
+
+    #[test]
+    fn a_readable_root_is_never_written() {
+        let write = AccessFs::from_write(ABI::V10);
+        assert!(!rights(Right::Read, ABI::V10).intersects(write));
+        assert!(!rights(Right::List, ABI::V10).intersects(write | AccessFs::ReadFile));
+    }
+}

@@ -1,0 +1,261 @@
+//! What the filter denies and its allowed twins, call by call.
+#![forbid(unsafe_code)]
+
+use libc::{EAFNOSUPPORT, ENOSYS, EOPNOTSUPP, EPERM, EPROTONOSUPPORT};
+
+use super::interpret::{Call, run};
+use super::tests::{errno, every_rules, filter, number, ordinary};
+use super::*;
+
+const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+/// What a caller may leave in the upper half of an int's register.
+const GARBAGE: u64 = 0xdead_beef_0000_0000;
+
+fn decide(arch: Arch, rules: &Rules, name: &str, arguments: &[u64]) -> u32 {
+    let number = number(arch, name);
+    let mut all = [0; 6];
+    all[..arguments.len()].copy_from_slice(arguments);
+    run(&filter(arch, rules), &Call { number, arch: arch.audit(), arguments: all }).value
+}
+
+/// (call, arguments, verdict) on all three architectures.
+fn claims(rules: &Rules, claims: &[(&str, &[u64], u32)]) {
+    for arch in Arch::ALL {
+        for (name, arguments, expected) in claims {
+            assert_eq!(decide(arch, rules, name, arguments), *expected, "{arch:?} {name} {arguments:x?}");
+            let high: Vec<u64> = arguments.iter().map(|value| value | GARBAGE).collect();
+            if *name != "prlimit64" {
+                assert_eq!(decide(arch, rules, name, &high), *expected, "{arch:?} {name} {high:x?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn terminal_injection_is_denied_and_termios_is_not() {
+    let tcgets = 0x5401;
+    claims(
+        &ordinary(),
+        &[
+            ("ioctl", &[0, 0x5412], errno(EPERM)),
+            ("ioctl", &[0, 0x541c], errno(EPERM)),
+            ("ioctl", &[0, 0x5423], errno(EPERM)),
+            ("ioctl", &[0, tcgets], ALLOW),
+        ],
+    );
+}
+
+#[test]
+fn btrfs_volumes_are_denied_and_clones_of_files_are_not() {
+    let (snapshot, snapshot_v2, clone, clone_range) = (0x5000_9401, 0x5000_9417, 0x4004_9409, 0x4020_940d);
+    claims(
+        &ordinary(),
+        &[
+            ("ioctl", &[0, snapshot], errno(EPERM)),
+            ("ioctl", &[0, snapshot_v2], errno(EPERM)),
+            ("ioctl", &[0, clone], ALLOW),
+            ("ioctl", &[0, clone_range], ALLOW),
+        ],
+    );
+}
+
+#[test]
+fn new_namespaces_are_denied_unless_allowed() {
+    let (fork, thread, user) = (17, 0x003d_0f00, 0x1000_0011);
+    for flag in [0x2_0000, 0x200_0000, 0x400_0000, 0x800_0000, 0x1000_0000, 0x2000_0000, 0x4000_0000] {
+        claims(&ordinary(), &[("clone", &[flag | 17], errno(EPERM))]);
+    }
+    let open = Rules { namespaces: true, ..ordinary() };
+    claims(
+        &ordinary(),
+        &[
+            ("clone", &[fork], ALLOW),
+            ("clone", &[thread], ALLOW),
+            ("clone", &[user], errno(EPERM)),
+            ("clone3", &[], errno(ENOSYS)),
+            ("unshare", &[], errno(EPERM)),
+            ("setns", &[], errno(EPERM)),
+            ("mount", &[], errno(EPERM)),
+        ],
+    );
+    claims(
+        &open,
+        &[
+            ("clone", &[user], ALLOW),
+            ("clone3", &[], ALLOW),
+            ("unshare", &[], ALLOW),
+            ("setns", &[], ALLOW),
+            ("mount", &[], errno(EPERM)),
+        ],
+    );
+}
+
+#[test]
+fn limits_and_priority_of_others_are_denied_own_ones_are_not() {
+    let (me, other, pointer) = (0, 4321, 0x7f00_0000_0000);
+    claims(
+        &ordinary(),
+        &[
+            ("prlimit64", &[me, 7, pointer], ALLOW),
+            ("prlimit64", &[other, 7, 0, pointer], ALLOW),
+            ("prlimit64", &[other, 7, pointer], errno(EPERM)),
+            ("prlimit64", &[other, 7, 1], errno(EPERM)),
+            ("setpriority", &[0, me, 5], ALLOW),
+            ("setpriority", &[0, other, 5], errno(EPERM)),
+            ("setpriority", &[2, me, 5], errno(EPERM)),
+            ("ioprio_set", &[1, me, 5], ALLOW),
+            ("ioprio_set", &[1, other, 5], errno(EPERM)),
+            ("ioprio_set", &[3, me, 5], errno(EPERM)),
+        ],
+    );
+}
+
+#[test]
+fn setuid_files_are_denied_and_setgid_directories_are_not() {
+    let (creat, tmpfile) = (0o101, 0o20_200_002);
+    claims(
+        &ordinary(),
+        &[
+            ("fchmod", &[3, 0o4755], errno(EPERM)),
+            ("fchmod", &[3, 0o2770], ALLOW),
+            ("fchmodat", &[3, 1, 0o6755], errno(EPERM)),
+            ("fchmodat", &[3, 1, 0o1777], ALLOW),
+            ("fchmodat2", &[3, 1, 0o4755], errno(EPERM)),
+            ("mknodat", &[3, 1, 0o104755], errno(EPERM)),
+            ("mknodat", &[3, 1, 0o10644], ALLOW),
+            ("mkdirat", &[3, 1, 0o4755], errno(EPERM)),
+            ("mkdirat", &[3, 1, 0o755], ALLOW),
+            ("openat", &[3, 1, creat, 0o4755], errno(EPERM)),
+            ("openat", &[3, 1, tmpfile, 0o4755], errno(EPERM)),
+            ("openat", &[3, 1, creat, 0o644], ALLOW),
+            ("openat", &[3, 1, 0, 0o4755], ALLOW),
+            ("openat2", &[], errno(ENOSYS)),
+        ],
+    );
+    for (name, arguments) in [
+        ("open", &[1, creat, 0o4755][..]),
+        ("open", &[1, tmpfile, 0o4755]),
+        ("creat", &[1, 0o4755]),
+        ("chmod", &[1, 0o4755]),
+        ("mknod", &[1, 0o104755]),
+        ("mkdir", &[1, 0o4755]),
+    ] {
+        assert_eq!(decide(Arch::X86_64, &ordinary(), name, arguments), errno(EPERM), "{name}");
+    }
+    assert_eq!(decide(Arch::X86_64, &ordinary(), "open", &[1, 0, 0o4755]), ALLOW);
+}
+
+const STREAM: u64 = 0o2_000_001; // SOCK_STREAM | SOCK_CLOEXEC
+const DATAGRAM: u64 = 2;
+
+#[test]
+fn only_four_socket_families_exist() {
+    for rules in every_rules() {
+        for family in [0, 3, 4, 17, 21, 30, 31, 38, 40, 43, 44, 99] {
+            claims(&rules, &[("socket", &[family, STREAM, 0], errno(EAFNOSUPPORT))]);
+        }
+        claims(
+            &rules,
+            &[
+                ("socket", &[1, STREAM, 0], ALLOW),
+                ("socket", &[16, 3, 0], ALLOW),
+                ("socket", &[16, 3, 9], errno(EPROTONOSUPPORT)),
+                ("socketpair", &[1, STREAM, 0], ALLOW),
+                ("socketpair", &[30, STREAM, 0], errno(EAFNOSUPPORT)),
+            ],
+        );
+    }
+}
+
+#[test]
+fn network_sockets_follow_the_rules() {
+    let (refused, other_protocol) = (errno(EAFNOSUPPORT), errno(EPROTONOSUPPORT));
+    for family in [2, 10] {
+        for (kind, protocol, tcp, all) in [
+            (STREAM, 0, ALLOW, ALLOW),
+            (STREAM, 6, ALLOW, ALLOW),
+            (DATAGRAM, 0, other_protocol, ALLOW),
+            (DATAGRAM, 17, other_protocol, ALLOW),
+            (DATAGRAM, 1, other_protocol, ALLOW),
+            (DATAGRAM, 136, other_protocol, other_protocol), // UDP-Lite
+            (STREAM, 262, other_protocol, other_protocol),   // MPTCP
+            (STREAM, 132, other_protocol, other_protocol),   // SCTP
+            (STREAM, 256, other_protocol, other_protocol),   // SMC
+            (5, 132, other_protocol, other_protocol),        // SCTP, SOCK_SEQPACKET
+            (3, 255, other_protocol, other_protocol),        // raw
+            (6, 33, other_protocol, other_protocol),         // DCCP
+            (10, 0x300, other_protocol, other_protocol),     // SOCK_PACKET
+        ] {
+            for (inet, expected) in [(Inet::None, refused), (Inet::Tcp, tcp), (Inet::All, all)] {
+                let rules = Rules { inet, ..ordinary() };
+                claims(&rules, &[("socket", &[family, kind, protocol], expected)]);
+            }
+        }
+    }
+}
+
+#[test]
+fn fast_open_is_denied_and_sending_is_not() {
+    for inet in [Inet::Tcp, Inet::All] {
+        let rules = Rules { inet, ..ordinary() };
+        let (fast, nosignal) = (0x2000_4000, 0x4000);
+        claims(
+            &rules,
+            &[
+                ("sendto", &[3, 1, 1, fast], errno(EOPNOTSUPP)),
+                ("sendmsg", &[3, 1, fast], errno(EOPNOTSUPP)),
+                ("sendmmsg", &[3, 1, 1, fast], errno(EOPNOTSUPP)),
+                ("sendto", &[3, 1, 1, nosignal], ALLOW),
+                ("sendmsg", &[3, 1, nosignal], ALLOW),
+                ("sendmmsg", &[3, 1, 1, nosignal], ALLOW),
+            ],
+        );
+    }
+}
+
+#[test]
+fn tcp_sockets_stay_tcp_where_ports_are_ruled() {
+    let (tcp, ulp, nodelay) = (6, 31, 1);
+    let ruled = Rules { inet: Inet::Tcp, ..ordinary() };
+    claims(
+        &ruled,
+        &[
+            ("setsockopt", &[3, tcp, ulp], errno(libc::ENOPROTOOPT)),
+            ("setsockopt", &[3, tcp, nodelay], ALLOW),
+            ("setsockopt", &[3, 1, ulp], ALLOW),
+        ],
+    );
+    claims(&ordinary(), &[("setsockopt", &[3, tcp, ulp], ALLOW)]);
+}
+
+#[test]
+fn ipc_and_listen_follow_the_rules() {
+    let shut = Rules { sysv_ipc: false, listen: false, ..ordinary() };
+    let calls = ["shmget", "semget", "msgget", "semtimedop", "mq_open", "mq_unlink"];
+    for name in calls {
+        claims(&shut, &[(name, &[], errno(ENOSYS))]);
+        claims(&ordinary(), &[(name, &[], ALLOW)]);
+    }
+    claims(&shut, &[("listen", &[], errno(EPERM))]);
+    claims(&ordinary(), &[("listen", &[], ALLOW)]);
+}
+
+#[test]
+fn personality_keeps_harmless_values() {
+    for value in [0, 8, 0x2_0000, 0x2_0008, 0x4_0000, 0x4_0008, 0xffff_ffff] {
+        claims(&ordinary(), &[("personality", &[value], ALLOW)]);
+    }
+    // READ_IMPLIES_EXEC, ADDR_COMPAT_LAYOUT, MMAP_PAGE_ZERO
+    for value in [0x40_0000, 0x20_0000, 0x10_0000, 0x44_0000, 1] {
+        claims(&ordinary(), &[("personality", &[value], errno(EPERM))]);
+    }
+}
+
+#[test]
+fn debuggers_and_nested_sandboxes_keep_their_calls() {
+    // ptrace, process_vm_readv, process_vm_writev, pidfd_getfd, landlock_create_ruleset, seccomp, memfd_create
+    for number in [101, 310, 311, 438, 444, 317, 319] {
+        let call = Call { number, arch: Arch::X86_64.audit(), arguments: [0; 6] };
+        assert_eq!(run(&filter(Arch::X86_64, &ordinary()), &call).value, ALLOW, "{number}");
+    }
+}

@@ -1,0 +1,128 @@
+//! The shape of a row of the table.
+#![forbid(unsafe_code)]
+
+use super::{Arch, Inet, Rules};
+
+/// Rows with a common name, errno, condition and reason.
+#[derive(Debug)]
+pub struct Group {
+    pub name: &'static str,
+    pub errno: i32,
+    pub when: When,
+    pub reason: &'static str,
+    pub rows: &'static [Row],
+}
+
+/// One call, denied always (no tests) or when all its tests hold.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    pub name: &'static str,
+    x86_64: Option<u32>,
+    generic: Option<u32>,
+    pub tests: &'static [Test],
+}
+
+impl Row {
+    /// The call's number, if this architecture has it.
+    pub fn number(&self, arch: Arch) -> Option<u32> {
+        match arch {
+            Arch::X86_64 => self.x86_64,
+            Arch::Aarch64 | Arch::Riscv64 => self.generic,
+        }
+    }
+
+    pub const fn when(mut self, tests: &'static [Test]) -> Self {
+        self.tests = tests;
+        self
+    }
+}
+
+/// Which runs a group is in force for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    Always,
+    NoOwnIpc,
+    NoNamespaces,
+    NoListen,
+    NoInet,
+    SomeInet,
+    TcpOnly,
+    AllInet,
+}
+
+impl When {
+    pub fn holds(self, rules: &Rules) -> bool {
+        match self {
+            When::Always => true,
+            When::NoOwnIpc => !rules.sysv_ipc,
+            When::NoNamespaces => !rules.namespaces,
+            When::NoListen => !rules.listen,
+            When::NoInet => rules.inet == Inet::None,
+            When::SomeInet => rules.inet != Inet::None,
+            When::TcpOnly => rules.inet == Inet::Tcp,
+            When::AllInet => rules.inet == Inet::All,
+        }
+    }
+}
+
+/// A test of one argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Test {
+    pub argument: u8,
+    pub width: Width,
+    pub relation: Relation,
+}
+
+/// How much of an argument's register the kernel reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Width {
+    /// An int: the upper half is garbage of the caller's choosing.
+    Int,
+    Pointer,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relation {
+    Is(u32),
+    IsNot(u32),
+    /// One of these bits is set.
+    Any(u32),
+    /// `argument & .0 == .1`
+    Masked(u32, u32),
+}
+
+pub const fn call(name: &'static str, x86_64: u32, generic: u32) -> Row {
+    Row { name, x86_64: Some(x86_64), generic: Some(generic), tests: &[] }
+}
+
+pub const fn same(name: &'static str, number: u32) -> Row {
+    call(name, number, number)
+}
+
+pub const fn x86(name: &'static str, number: u32) -> Row {
+    Row { name, x86_64: Some(number), generic: None, tests: &[] }
+}
+
+const fn int(argument: u8, relation: Relation) -> Test {
+    Test { argument, width: Width::Int, relation }
+}
+
+pub const fn is(argument: u8, value: u32) -> Test {
+    int(argument, Relation::Is(value))
+}
+
+pub const fn is_not(argument: u8, value: u32) -> Test {
+    int(argument, Relation::IsNot(value))
+}
+
+pub const fn masked(argument: u8, mask: u32, value: u32) -> Test {
+    int(argument, Relation::Masked(mask, value))
+}
+
+pub const fn any(argument: u8, bits: u32) -> Test {
+    int(argument, Relation::Any(bits))
+}
+
+pub const fn not_null(argument: u8) -> Test {
+    Test { argument, width: Width::Pointer, relation: Relation::IsNot(0) }
+}

@@ -1,0 +1,63 @@
+//! Standard descriptors and the view: what is a terminal or a plain device is opened again through the view's
+//! read-only mounts, and a terminal that is not handed in is let go.
+//!
+//! A descriptor keeps the mount that it was opened through: root could chmod the host's /dev/null, and any user
+//! the own terminal, through one that leads to the host's mount.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags, fcntl_getfl, openat};
+
+use super::descriptors::{Kind, Standard};
+use super::landlock::Handed;
+use crate::error::{Error, Result};
+use crate::sys;
+use crate::view::system;
+
+/// Regular files among 0, 1 and 2, which may be opened again by name (`/dev/stderr`) with their own access.
+pub fn reopen(standard: &[Standard], view: bool) -> Result<Vec<Handed<'static>>> {
+    let mut handed = Vec::new();
+    for stream in standard {
+        let Ok(fd) = sys::borrow(stream.fd) else { continue };
+        if stream.kind == Kind::Regular {
+            handed.push(Handed { fd, read: stream.read, write: stream.write });
+        }
+        if !view || !matches!(stream.kind, Kind::Terminal | Kind::Device) {
+            continue;
+        }
+        let flags = fcntl_getfl(fd).map_err(|errno| Error::step("look at a standard descriptor", errno))?;
+        if let Some(again) = find(stream, flags) {
+            sys::place_descriptor(again.as_fd(), stream.fd)
+                .map_err(|error| Error::step("replace a standard descriptor", error))?;
+        }
+    }
+    Ok(handed)
+}
+
+/// The same device by its name inside; one that has no name there is left as it is.
+fn find(stream: &Standard, flags: OFlags) -> Option<OwnedFd> {
+    let devices = system::DEVICES.iter().copied().filter(|_| stream.kind == Kind::Device);
+    let terminal = std::iter::once("console").filter(|_| stream.kind == Kind::Terminal);
+    devices.chain(terminal).find_map(|name| {
+        let path = Path::new("/dev").join(name);
+        let stat = rustix::fs::stat(&path).ok()?;
+        ((stat.st_dev, stat.st_ino) == (stream.device, stream.inode)).then_some(())?;
+        let kept = OFlags::ACCMODE | OFlags::NONBLOCK | OFlags::APPEND;
+        openat(CWD, &path, (flags & kept) | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).ok()
+    })
+}
+
+/// Without a terminal among 0, 1 and 2 the command has none at all: a background job must not type into, or
+/// read from, the one that confine was started on. A session leader keeps it, since for it letting go hangs the
+/// whole session up (ioctl_tty(2), TIOCNOTTY); it has no name inside either.
+pub fn let_terminal_go(standard: &[Standard]) {
+    let leader = nix::unistd::getsid(None).is_ok_and(|sid| sid == nix::unistd::getpid());
+    if leader || standard.iter().any(Standard::is_terminal) {
+        return;
+    }
+    if let Ok(tty) = openat(CWD, "/dev/tty", OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()) {
+        // Failing means that there was none.
+        let _ = sys::give_up_terminal(tty.as_fd());
+    }
+}

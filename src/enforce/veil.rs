@@ -1,0 +1,77 @@
+//! For root as the caller: system trees in which root's files belong to nobody, so that uid 0 without capabilities
+//! reads there only what everybody may.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::namespaces;
+use crate::plan::{Namespace, Plan};
+use crate::sys::{self, MountAttr};
+
+const IDMAP: u64 = 0x0010_0000;
+
+/// Trees in which administrators keep secrets; the rest of /usr is what the distribution ships to everybody, and
+/// walking it would cost a second.
+const WALKED: &[&str] = &["/etc", "/opt", "/usr/local", "/usr/etc", "/var/lib/dpkg", "/var/lib/rpm"];
+
+pub struct Veil {
+    /// None where this process may not make idmapped mounts.
+    map: Option<OwnedFd>,
+}
+
+impl Veil {
+    pub fn make(plan: &Plan) -> Option<Veil> {
+        // mount_setattr(2): an idmapped mount needs CAP_SYS_ADMIN over the file system's own user namespace.
+        let map = if plan.has(Namespace::User) { None } else { namespaces::nobody_map().ok() };
+        Some(Veil { map })
+    }
+
+    /// Turns root's files into nobody's on a clone, if its file systems can do that (each is asked, the attribute
+    /// is all or nothing).
+    pub fn put_on(&self, tree: &OwnedFd) {
+        if let Some(map) = &self.map {
+            let attr =
+                MountAttr { attr_set: IDMAP, userns_fd: map.as_raw_fd() as u64, ..MountAttr::default() };
+            // A refusal leaves the clone as it was; `unreadable` sees that and covers instead.
+            let _ = sys::mount_setattr(tree.as_fd(), libc::AT_RECURSIVE, &attr);
+        }
+    }
+
+    /// What others cannot read, where no map could be put on: to be covered.
+    pub fn unreadable(&self, mount: &OwnedFd, at: &Path) -> io::Result<Vec<(PathBuf, bool)>> {
+        let mut found = Vec::new();
+        // The map shows at the root of the tree: it is root's nowhere but where the map is missing.
+        if rustix::fs::fstat(mount)?.st_uid != 0 {
+            return Ok(found);
+        }
+        let base = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
+        let mut left: Vec<PathBuf> = match WALKED.iter().find(|walked| Path::new(walked).starts_with(at)) {
+            _ if WALKED.iter().any(|walked| at.starts_with(walked)) => vec![PathBuf::new()],
+            Some(_) => WALKED
+                .iter()
+                .filter_map(|walked| Path::new(walked).strip_prefix(at).ok())
+                .map(Path::to_owned)
+                .collect(),
+            None => return Ok(found),
+        };
+        while let Some(directory) = left.pop() {
+            let Ok(entries) = fs::read_dir(base.join(&directory)) else { continue };
+            for entry in entries {
+                let entry = entry?;
+                let metadata = entry.metadata()?;
+                let name = directory.join(entry.file_name());
+                let wanted = if metadata.is_dir() { 0o005 } else { 0o004 };
+                if metadata.is_symlink() {
+                } else if metadata.mode() & wanted != wanted {
+                    found.push((at.join(name), metadata.is_dir()));
+                } else if metadata.is_dir() {
+                    left.push(name);
+                }
+            }
+        }
+        Ok(found)
+    }
+}

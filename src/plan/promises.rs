@@ -1,0 +1,138 @@
+//! Promise by promise: which layers of this host keep it, or what is lacking.
+
+use super::{Namespace, landlock_lack};
+use crate::host::{Host, Lack, World};
+use crate::policy::{Net, Policy, Promise};
+use crate::view::sockets::RESOLVE_UNIX_ABI;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    Kept(Vec<&'static str>),
+    Lacking(Lack),
+}
+
+/// Signal and abstract-socket scopes, Linux 6.12.
+const SCOPES_ABI: u32 = 6;
+/// Truncation is ruled, Linux 6.2.
+const TRUNCATE_ABI: u32 = 3;
+/// Renaming between directories can be granted, Linux 5.19: below it git and cargo break.
+const REFER_ABI: u32 = 2;
+/// TCP ports, Linux 6.7.
+const PORTS_ABI: u32 = 4;
+
+/// Every promise, in the order in which they are documented.
+pub fn outcomes(policy: &Policy, host: &Host, namespaces: &[Namespace]) -> Vec<(Promise, Outcome)> {
+    let facts = Facts { policy, host, view: namespaces.contains(&Namespace::Mount), namespaces };
+    Promise::ALL.into_iter().map(|promise| (promise, facts.outcome(promise))).collect()
+}
+
+struct Facts<'a> {
+    policy: &'a Policy,
+    host: &'a Host,
+    view: bool,
+    namespaces: &'a [Namespace],
+}
+
+impl Facts<'_> {
+    fn outcome(&self, promise: Promise) -> Outcome {
+        match promise {
+            Promise::WriteScope => self.with_view("ruling writes", TRUNCATE_ABI),
+            Promise::ReadScope => self.with_view("ruling reads", REFER_ABI),
+            Promise::MetadataScope if self.view => kept(&["view"]),
+            Promise::MetadataScope => self.no_view("Landlock does not rule chmod, chown, utime and xattr"),
+            Promise::PathHiding if self.view => kept(&["view"]),
+            Promise::PathHiding => self.no_view("names can be hidden by a view only"),
+            Promise::AliasFree if self.policy.waive.contains(&Promise::AliasFree) => {
+                lacking("the scan was left out as asked", None)
+            }
+            Promise::AliasFree => kept(&["scan"]),
+            Promise::NetworkScope => self.network(),
+            Promise::SocketScope => self.sockets(),
+            Promise::ProcessScope => match landlock_lack(self.host.landlock, SCOPES_ABI, "ruling signals") {
+                None => kept(&["landlock", "seccomp"]),
+                Some(lack) => Outcome::Lacking(lack),
+            },
+            Promise::ProcessHiding => {
+                lacking("a PID namespace needs a supervising parent, which this version does not have", None)
+            }
+            Promise::NoGain => kept(&["no-new-privs", "capabilities", "securebits", "seccomp"]),
+            Promise::CleanStart => kept(&["descriptors", "environment", "keyring", "signals"]),
+            Promise::Ceilings => self.ceilings(),
+            Promise::Teardown => lacking(
+                "ending what a command started needs a supervising parent, which this version does not have",
+                None,
+            ),
+        }
+    }
+
+    /// Kept by Landlock and a view; by Landlock alone from `alone` on.
+    fn with_view(&self, what: &str, alone: u32) -> Outcome {
+        let floor = if self.view { REFER_ABI } else { alone.max(TRUNCATE_ABI) };
+        match landlock_lack(self.host.landlock, floor, what) {
+            Some(lack) => Outcome::Lacking(lack),
+            None if self.view => kept(&["view", "landlock"]),
+            None => kept(&["landlock"]),
+        }
+    }
+
+    fn no_view(&self, why: &str) -> Outcome {
+        match &self.host.world {
+            World::Missing(lack) => {
+                Outcome::Lacking(Lack { why: format!("{why}, and {}", lack.why), help: lack.help.clone() })
+            }
+            World::User | World::Privileged => kept(&["view"]),
+        }
+    }
+
+    fn network(&self) -> Outcome {
+        if self.policy.network.net == Net::Host {
+            return kept(&["seccomp"]);
+        }
+        if !self.policy.network.connect.is_empty() {
+            return match landlock_lack(self.host.landlock, PORTS_ABI, "ruling TCP ports") {
+                None => kept(&["landlock", "seccomp"]),
+                Some(lack) => Outcome::Lacking(lack),
+            };
+        }
+        if self.namespaces.contains(&Namespace::Network) {
+            kept(&["network-namespace", "seccomp"])
+        } else {
+            kept(&["seccomp"])
+        }
+    }
+
+    fn sockets(&self) -> Outcome {
+        if let Some(lack) = landlock_lack(self.host.landlock, SCOPES_ABI, "ruling abstract sockets")
+            && !self.namespaces.contains(&Namespace::Network)
+        {
+            return Outcome::Lacking(lack);
+        }
+        match (self.view, self.host.landlock.abi() >= RESOLVE_UNIX_ABI) {
+            (true, true) => kept(&["view", "ipc-namespace", "landlock"]),
+            (true, false) => kept(&["view", "ipc-namespace"]),
+            (false, true) => kept(&["landlock", "seccomp"]),
+            (false, false) => self.no_view("this kernel's Landlock does not rule pathname sockets"),
+        }
+    }
+
+    fn ceilings(&self) -> Outcome {
+        let asked = self.policy.limits.procs.is_some();
+        if asked && self.host.world != World::User {
+            // getrlimit(2): RLIMIT_NPROC does not hold for uid 0, and without a user namespace it counts every
+            // process of the user.
+            return lacking("--max-procs needs a user namespace and does not hold for uid 0", None);
+        }
+        if asked && self.host.uid == 0 {
+            return lacking("--max-procs does not hold for uid 0", Some("run as an ordinary user"));
+        }
+        kept(&["rlimits", "tmpfs-size"])
+    }
+}
+
+fn kept(layers: &[&'static str]) -> Outcome {
+    Outcome::Kept(layers.to_vec())
+}
+
+fn lacking(why: &str, help: Option<&str>) -> Outcome {
+    Outcome::Lacking(Lack { why: why.to_owned(), help: help.map(str::to_owned) })
+}

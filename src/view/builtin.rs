@@ -1,0 +1,186 @@
+//! The tables of the system applied to this host: system trees, /dev, /proc, /sys.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FileType, accessat};
+
+use super::caller::{Caller, read_bounded};
+use super::trace::trace;
+use super::{Access, Backing, Origin, Place, Source, View, system};
+use crate::error::{Error, Result};
+use crate::host::Host;
+use crate::policy::{Net, Policy};
+
+pub fn add(view: &mut View, policy: &Policy, caller: &Caller, host: &Host) -> Result<()> {
+    // Where a user namespace maps one id, root's files are nobody's anyway; where uid 0 stays itself, they must
+    // be made so, since it owns them without any capability.
+    let backing = if host.owns_system() { Backing::Veiled } else { Backing::Bind };
+    for (path, reason) in system::READABLE {
+        if let Ok(traced) = trace(Path::new(path)) {
+            view.show_object(traced, backing.clone(), reason);
+        }
+    }
+    for (path, reason) in system::LINKS {
+        if let Ok(to) = fs::read_link(path) {
+            view.table(*path, Access::Read, Backing::Link { to }, reason, Source::None);
+        }
+    }
+    for (path, reason) in system::RESOLVED {
+        if let Ok(traced) = trace(Path::new(path))
+            && !traced.links.is_empty()
+        {
+            view.show_object(traced, Backing::Bind, reason);
+        }
+    }
+    for name in system::CA_VARIABLES {
+        if let Some(path) = caller.variable(name).map(Path::new)
+            && path.is_absolute()
+            && let Ok(traced) = trace(path)
+            && !view.home.starts_with(&traced.path)
+        {
+            view.show_object(traced, Backing::Bind, "CA certificates that a variable names");
+        }
+    }
+    if uses_host_resolver(policy) {
+        add_resolver(view)?;
+    }
+    add_ssh(view, caller);
+    hide(view, host);
+    add_devices(view, caller)?;
+    add_kernel(view, host)
+}
+
+/// Names are looked up over TCP where only TCP ports were granted: resolv.conf(5) "use-vc", in a private copy.
+fn uses_host_resolver(policy: &Policy) -> bool {
+    policy.network.net == Net::None && !policy.network.connect.is_empty()
+}
+
+fn add_resolver(view: &mut View) -> Result<()> {
+    let path = Path::new("/etc/resolv.conf");
+    let Ok(traced) = trace(path) else { return Ok(()) };
+    let mut bytes = fs::read(path).map_err(|error| Error::path("read", path, error))?;
+    bytes.extend_from_slice(b"\noptions use-vc\n");
+    view.table(
+        traced.path,
+        Access::Read,
+        Backing::Copy,
+        "name servers, asked over TCP only",
+        Source::File(bytes),
+    );
+    Ok(())
+}
+
+fn hide(view: &mut View, host: &Host) {
+    for (path, reason) in system::HIDDEN {
+        let path = Path::new(path);
+        // One call for the many rows that do not exist or refuse this caller anyway.
+        if !may_read(path, host) || !view.is_visible(path) {
+            continue;
+        }
+        if let Ok(traced) = trace(path)
+            && traced.links.is_empty()
+        {
+            let directory = traced.is_dir();
+            view.table(path, Access::Hidden, Backing::Cover { directory }, reason, Source::None);
+        }
+    }
+}
+
+/// uid 0 will see root's files as nobody's where the file system can show them so, but a row of this table does
+/// not depend on that.
+fn may_read(path: &Path, host: &Host) -> bool {
+    let wanted = if host.owns_system() { rustix::fs::Access::EXISTS } else { rustix::fs::Access::READ_OK };
+    accessat(CWD, path, wanted, AtFlags::EACCESS).is_ok()
+}
+
+/// The public part of /etc/ssh as private copies that belong to the caller.
+fn add_ssh(view: &mut View, caller: &Caller) {
+    const LIMIT: u64 = 1 << 20;
+    const PUBLIC: &[&str] = &["ssh_config", "ssh_known_hosts", "moduli", "ssh_revoked_hosts"];
+    let root = Path::new(system::SSH);
+    if caller.switch || !view.is_visible(root) {
+        return;
+    }
+    let read = |path: &Path| fs::File::open(path).ok().and_then(|file| read_bounded(file, LIMIT).ok());
+    let Some(config) = read(&root.join("ssh_config")) else { return };
+    let mut files = vec![(PathBuf::from("ssh_config"), config)];
+    for name in &PUBLIC[1..] {
+        if let Some(bytes) = read(&root.join(name)) {
+            files.push((name.into(), bytes));
+        }
+    }
+    for entry in fs::read_dir(root.join("ssh_config.d")).into_iter().flatten().flatten() {
+        if let Some(bytes) = read(&entry.path()) {
+            files.push((Path::new("ssh_config.d").join(entry.file_name()), bytes));
+        }
+    }
+    view.table(
+        root,
+        Access::Read,
+        Backing::Copy,
+        "ssh refuses files of an unknown owner",
+        Source::Files(files),
+    );
+}
+
+fn add_devices(view: &mut View, caller: &Caller) -> Result<()> {
+    for name in system::DEVICES {
+        let path = Path::new("/dev").join(name);
+        let traced = trace(&path).map_err(|error| Error::path("find", &path, error))?;
+        view.table(path, Access::Write, Backing::Device, "harmless", Source::Object(traced.fd));
+    }
+    for (name, to) in system::DEVICE_LINKS {
+        let backing = Backing::Link { to: to.into() };
+        view.table(Path::new("/dev").join(name), Access::Read, backing, "as on every system", Source::None);
+    }
+    view.table("/dev/pts", Access::Write, Backing::Terminals, "pseudo-terminals of its own", Source::None);
+    add_terminal(view, caller)
+}
+
+/// The caller's terminal, if it is one of the standard descriptors: /dev/tty, and the terminal itself as
+/// /dev/console so that ttyname(3) finds it. Other terminals of the user are never visible.
+fn add_terminal(view: &mut View, caller: &Caller) -> Result<()> {
+    let Some(standard) = caller.standard.iter().find(|standard| standard.is_terminal()) else {
+        return Ok(());
+    };
+    let name = format!("/proc/self/fd/{}", standard.fd);
+    let path = fs::read_link(&name).map_err(|error| Error::path("read", name, error))?;
+    // A terminal of another mount namespace has no name here; the descriptor itself works all the same.
+    let Ok(terminal) = trace(&path) else { return Ok(()) };
+    if terminal.object() != (standard.device, standard.inode)
+        || terminal.file_type() != FileType::CharacterDevice
+    {
+        return Ok(());
+    }
+    for (path, fd, reason) in [
+        ("/dev/console", terminal.fd, "the caller's terminal"),
+        ("/dev/tty", open_tty()?, "the controlling terminal"),
+    ] {
+        let (access, origin) = (Access::Write, Origin::Found);
+        let place =
+            Place { path: path.into(), access, backing: Backing::Terminal, origin, reason: reason.into() };
+        view.insert(place, Source::Object(fd));
+    }
+    Ok(())
+}
+
+fn open_tty() -> Result<std::os::fd::OwnedFd> {
+    let traced = trace(Path::new("/dev/tty")).map_err(|error| Error::path("find", "/dev/tty", error))?;
+    Ok(traced.fd)
+}
+
+fn add_kernel(view: &mut View, host: &Host) -> Result<()> {
+    let proc = trace(Path::new("/proc")).map_err(|error| Error::path("find", "/proc", error))?;
+    view.table("/proc", Access::Read, Backing::Proc, "processes; read-only", Source::Object(proc.fd));
+    if host.owns_system() {
+        for (path, reason) in system::PROC_HIDDEN.iter().filter(|(path, _)| Path::new(path).exists()) {
+            let backing = Backing::Cover { directory: false };
+            view.table(*path, Access::Hidden, backing, reason, Source::None);
+        }
+    }
+    let Ok(sys) = trace(Path::new("/sys")) else { return Ok(()) };
+    // Whether a new sysfs can be had is seen only when it is mounted, so the host's own is kept at hand.
+    view.table("/sys", Access::Read, Backing::Sys, "devices; read-only", Source::Object(sys.fd));
+    Ok(())
+}

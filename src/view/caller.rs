@@ -1,0 +1,148 @@
+//! What the process that was started brings along: identity, directories, environment.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::enforce::descriptors::Standard;
+use crate::error::{Error, Result};
+use crate::policy::Policy;
+
+#[derive(Debug)]
+pub struct Caller {
+    /// The identity that the command will have.
+    pub uid: u32,
+    pub gid: u32,
+    /// From `--user`: the password file's entry, for HOME and names.
+    pub entry: Option<PasswdEntry>,
+    /// `--user` was given: groups are dropped and ids changed.
+    pub switch: bool,
+    /// As named by PWD where that is the same directory, so that links the user came through exist inside.
+    pub cwd: PathBuf,
+    pub cwd_object: (u64, u64),
+    pub environment: Vec<(OsString, OsString)>,
+    pub standard: Vec<Standard>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PasswdEntry {
+    pub name: OsString,
+    pub uid: u32,
+    pub gid: u32,
+    pub home: PathBuf,
+    pub shell: PathBuf,
+}
+
+impl Caller {
+    pub fn look(policy: &Policy, uid: u32, gid: u32, standard: Vec<Standard>) -> Result<Caller> {
+        let environment: Vec<_> = std::env::vars_os().collect();
+        let here = fs::metadata(".").map_err(|error| Error::path("look at", ".", error))?;
+        let named = environment.iter().find(|(name, _)| name == "PWD").map(|(_, value)| Path::new(value));
+        let cwd = match named {
+            Some(path) if path.is_absolute() && is_object(path, &here) => path.to_owned(),
+            _ => std::env::current_dir().map_err(|error| Error::step("find the working directory", error))?,
+        };
+        let mut caller = Caller {
+            uid,
+            gid,
+            entry: None,
+            switch: false,
+            cwd,
+            cwd_object: (here.dev(), here.ino()),
+            environment,
+            standard,
+        };
+        if let Some(user) = policy.user {
+            caller.become_user(user.uid, user.gid)?;
+        }
+        Ok(caller)
+    }
+
+    /// `--chdir`: where the command starts.
+    pub fn enter(&mut self, directory: &Path) -> Result<()> {
+        let path = self.absolute(directory);
+        let there = fs::metadata(&path).map_err(|error| Error::path("enter", directory, error))?;
+        if !there.is_dir() {
+            return Err(Error::path("enter", directory, io::Error::from_raw_os_error(libc::ENOTDIR)));
+        }
+        self.cwd = path;
+        self.cwd_object = (there.dev(), there.ino());
+        Ok(())
+    }
+
+    fn become_user(&mut self, uid: u32, gid: Option<u32>) -> Result<()> {
+        let passwd = fs::read("/etc/passwd").unwrap_or_default();
+        let entry = passwd_entry(&passwd, uid);
+        let gid = gid.or(entry.as_ref().map(|entry| entry.gid));
+        self.gid = gid.ok_or_else(|| {
+            Error::usage(format!("--user {uid}: no entry in /etc/passwd to take the group from"))
+                .with_hint(format!("name the group too: `--user {uid}:GID`"))
+        })?;
+        self.uid = uid;
+        self.entry = entry;
+        self.switch = true;
+        Ok(())
+    }
+
+    pub fn variable(&self, name: &str) -> Option<&OsStr> {
+        self.environment.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
+    }
+
+    /// The path as an absolute one, seen from the working directory.
+    pub fn absolute(&self, path: &Path) -> PathBuf {
+        if path == Path::new(".") { self.cwd.clone() } else { self.cwd.join(path) }
+    }
+}
+
+fn is_object(path: &Path, object: &fs::Metadata) -> bool {
+    fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == (object.dev(), object.ino()))
+}
+
+/// passwd(5), read as a file: the name service would load other programs' code before the boundary is there.
+fn passwd_entry(file: &[u8], uid: u32) -> Option<PasswdEntry> {
+    file.split(|&byte| byte == b'\n').find_map(|line| {
+        let fields: Vec<&[u8]> = line.split(|&byte| byte == b':').collect();
+        let [name, _, id, gid, _, home, shell] = fields[..] else { return None };
+        let number = |bytes: &[u8]| std::str::from_utf8(bytes).ok()?.parse::<u32>().ok();
+        (number(id)? == uid).then_some(PasswdEntry {
+            name: OsStr::from_bytes(name).to_owned(),
+            uid,
+            gid: number(gid)?,
+            home: OsStr::from_bytes(home).into(),
+            shell: OsStr::from_bytes(shell).into(),
+        })
+    })
+}
+
+/// At most `limit` bytes of a regular file; anything else, or more, is an error.
+pub fn read_bounded(file: fs::File, limit: u64) -> io::Result<Vec<u8>> {
+    use std::io::Read;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    if file.take(limit + 1).read_to_end(&mut bytes)? as u64 > limit {
+        return Err(io::Error::other("too large"));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_found_by_id_and_broken_lines_are_passed_over() {
+        let file = b"root:x:0:0:root:/root:/bin/sh\nbroken:x:7\n+::::::\nu:x:1000:100:,,,:/home/u:/bin/zsh\n";
+        let entry = passwd_entry(file, 1000).unwrap();
+        assert_eq!((entry.name.as_os_str(), entry.gid), (OsStr::new("u"), 100));
+        assert_eq!(
+            (entry.home.as_path(), entry.shell.as_path()),
+            (Path::new("/home/u"), Path::new("/bin/zsh"))
+        );
+        assert_eq!(passwd_entry(file, 7), None);
+    }
+}

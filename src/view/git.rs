@@ -1,0 +1,104 @@
+//! Git's links out of a workspace: linked worktrees and submodules. A `.git` file is written by whoever owns the
+//! workspace, so it grants nothing by itself: the directory it names must name the workspace back.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::caller::{Caller, read_bounded};
+use super::trace::{Traced, trace};
+use super::{Backing, View};
+use crate::error::Result;
+
+const LIMIT: u64 = 1 << 20;
+
+pub fn add(view: &mut View, caller: &Caller) -> Result<()> {
+    let workspaces: Vec<PathBuf> =
+        view.roots.iter().filter(|root| root.workspace).map(|root| root.path.clone()).collect();
+    for workspace in workspaces {
+        // The workspace may lie below the top of its worktree; git looks upwards, and so does this.
+        let Some((top, named)) = find(&workspace) else { continue };
+        let Some(common) = common_directory(&top, &named, caller) else { continue };
+        if view.nearest(&common.path).is_none_or(|entry| entry.place.path != common.path) {
+            view.show_object(common, Backing::Bind, "the repository that this worktree belongs to");
+        }
+    }
+    Ok(())
+}
+
+/// The nearest `.git` file at or above a workspace, and the directory it names.
+fn find(workspace: &Path) -> Option<(PathBuf, PathBuf)> {
+    for top in workspace.ancestors() {
+        let path = top.join(".git");
+        match fs::symlink_metadata(&path) {
+            Ok(found) if found.is_file() => {
+                let bytes = read_bounded(fs::File::open(&path).ok()?, LIMIT).ok()?;
+                return Some((top.to_owned(), top.join(one_line(bytes.strip_prefix(b"gitdir:")?))));
+            }
+            Ok(_) => return None,
+            Err(_) => {}
+        }
+    }
+    None
+}
+
+fn one_line(bytes: &[u8]) -> PathBuf {
+    std::ffi::OsStr::from_bytes(bytes.trim_ascii()).into()
+}
+
+/// The directory to show, if the reference holds in both directions and its owner is the caller.
+fn common_directory(top: &Path, named: &Path, caller: &Caller) -> Option<Traced> {
+    let git_dir = trace(named).ok()?;
+    let own = |traced: &Traced| traced.is_dir() && traced.stat.st_uid == caller.uid;
+    if !own(&git_dir) || git_dir.path.starts_with(top) {
+        return None;
+    }
+    let read = |name: &str| read_bounded(fs::File::open(git_dir.path.join(name)).ok()?, LIMIT).ok();
+    if let Some(back) = read("gitdir") {
+        // COMMON/worktrees/NAME, by its place and not by its own `commondir` file.
+        let worktrees = git_dir.path.parent()?;
+        let back = trace(&git_dir.path.join(one_line(&back))).ok()?;
+        if worktrees.file_name()? != "worktrees" || back.path != top.join(".git") {
+            return None;
+        }
+        let common = trace(worktrees.parent()?).ok()?;
+        return (own(&common) && is_git_dir(&common.path)).then_some(common);
+    }
+    // A submodule: its settings name the work tree.
+    let (_, tree) = settings(&read("config")?).into_iter().find(|(key, _)| key == "worktree")?;
+    let back = trace(&git_dir.path.join(tree)).ok()?;
+    (back.path == top && is_git_dir(&git_dir.path)).then_some(git_dir)
+}
+
+fn is_git_dir(path: &Path) -> bool {
+    ["HEAD", "objects", "refs"].iter().all(|name| path.join(name).exists())
+}
+
+/// The keys (lower case, without their section) and values of a git settings file, as far as plain values go.
+pub fn settings(file: &[u8]) -> Vec<(String, String)> {
+    String::from_utf8_lossy(file)
+        .lines()
+        .filter_map(|line| {
+            let line = match line.trim().strip_prefix('[') {
+                Some(rest) => rest.split_once(']')?.1.trim(),
+                None => line.trim(),
+            };
+            let (key, value) = line.split_once('=')?;
+            Some((key.trim().to_ascii_lowercase(), value.trim().trim_matches('"').to_owned()))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_settings_are_read() {
+        let file =
+            b"[core]\n\tworktree = ../../../sub\n\texcludesFile = \"~/ignore\"\n[include] path = x\n# c\n";
+        let wanted = [("worktree", "../../../sub"), ("excludesfile", "~/ignore"), ("path", "x")];
+        let wanted: Vec<_> = wanted.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        assert_eq!(settings(file), wanted);
+    }
+}

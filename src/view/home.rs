@@ -1,0 +1,276 @@
+//! HOME, /tmp and their like: private, bounded, gone afterwards; with the user's toolchains and git settings.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use super::caller::{Caller, read_bounded};
+use super::roots::{Asked, Root};
+use super::toolchains::{TOOLCHAINS, path_directories, prefix};
+use super::trace::{Traced, trace};
+use super::{Access, Backing, Origin, Place, Source, View, cannot_show, system};
+use crate::error::{Error, Result, show};
+use crate::policy::Policy;
+
+/// Where HOME is inside: its real place, since ssh and the JVM ask the password file and not the variable.
+pub fn location(caller: &Caller) -> PathBuf {
+    const FALLBACK: &str = "/tmp/home";
+    let named = match &caller.entry {
+        Some(entry) => entry.home.clone(),
+        None => caller.variable("HOME").map(PathBuf::from).unwrap_or_default(),
+    };
+    if !named.is_absolute() {
+        return FALLBACK.into();
+    }
+    let path = match trace(&named) {
+        Ok(traced) => traced.path,
+        Err(_) => named,
+    };
+    // A private directory there would hide the system, or could not be put there.
+    let rows = system::READABLE.iter().map(|(row, _)| *row).chain(system::KERNEL.iter().copied());
+    let clashes = |row: &str| Path::new(row).starts_with(&path) || (path.starts_with(row) && !path.exists());
+    if path == Path::new("/") || rows.into_iter().any(clashes) { FALLBACK.into() } else { path }
+}
+
+pub fn add(view: &mut View, policy: &Policy, caller: &Caller, asked: &[Asked]) -> Result<()> {
+    for (path, mode, reason) in [
+        ("/tmp", 0o1777, "temporary files"),
+        ("/var/tmp", 0o1777, "temporary files"),
+        ("/dev/shm", 0o1777, "POSIX shared memory"),
+    ] {
+        if !(path == "/var/tmp" && fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())) {
+            view.table(path, Access::Write, Backing::Fresh { mode }, reason, Source::None);
+        }
+    }
+    if let Some(runtime) = caller.variable("XDG_RUNTIME_DIR").map(Path::new)
+        && runtime.starts_with("/run/user")
+    {
+        view.table(runtime, Access::Write, Backing::Fresh { mode: 0o700 }, "run-time files", Source::None);
+    }
+    let home = view.home.clone();
+    // A workspace that is HOME, or holds it, is what the user asked HOME to be.
+    let inside_root = asked.iter().any(|asked| asked.is_shown() && home.starts_with(asked.path()));
+    if !inside_root {
+        let backing = Backing::Fresh { mode: 0o700 };
+        view.table(&home, Access::Write, backing, "a private HOME at its real place", Source::None);
+        if let Some(named) = caller.variable("HOME").map(Path::new).filter(|named| named.is_absolute())
+            && let Ok(traced) = trace(named)
+        {
+            view.links(traced.links, Origin::Table);
+        }
+    }
+    if let Some(state) = &policy.state {
+        add_state(view, caller, state)?;
+    }
+    if policy.toolchains && !inside_root {
+        add_toolchains(view, caller, &home);
+        add_git_settings(view, caller, &home);
+    } else if policy.toolchains {
+        add_path(view, caller, &home);
+    }
+    Ok(())
+}
+
+/// HOME and /tmp live in the state directory instead of a tmpfs. It is owner-only, since what lies in it is
+/// read by later runs.
+fn add_state(view: &mut View, caller: &Caller, named: &Path) -> Result<()> {
+    let path = caller.absolute(named);
+    let private = |path: &Path| match fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(Error::path("create the state directory", path, error))
+        }
+        _ => Ok(()),
+    };
+    private(&path)?;
+    let state = trace(&path).map_err(|error| cannot_show("--state", named, error))?;
+    if !state.is_dir() || state.stat.st_uid != caller.uid || state.stat.st_mode & 0o077 != 0 {
+        return Err(Error::usage(format!(
+            "--state {}: must be a directory that only its owner, uid {}, may enter",
+            show(named.as_os_str()),
+            caller.uid
+        ))
+        .with_hint(format!("chmod 700 {}", show(named.as_os_str()))));
+    }
+    let home = view.home.clone();
+    for (name, at) in [("home", home.as_path()), ("tmp", Path::new("/tmp"))] {
+        private(&state.path.join(name))?;
+        let kept = trace(&state.path.join(name)).map_err(|error| cannot_show("--state", named, error))?;
+        if !kept.is_dir() || !kept.links.is_empty() || kept.stat.st_uid != caller.uid {
+            return Err(Error::usage(format!(
+                "--state {}: {name} in it is not a directory of its owner",
+                show(named.as_os_str())
+            )));
+        }
+        let fd = kept.fd.try_clone().map_err(|error| Error::path("keep open", &kept.path, error))?;
+        let place = Place {
+            path: at.to_owned(),
+            access: Access::Write,
+            backing: Backing::Bind,
+            origin: Origin::Option,
+            reason: "kept from one run to the next by --state".to_owned(),
+        };
+        view.insert(place, Source::Object(fd));
+        view.roots.push(Root {
+            object: kept.object(),
+            path: kept.path,
+            fd: kept.fd,
+            directory: true,
+            writable: true,
+            workspace: false,
+        });
+    }
+    Ok(())
+}
+
+fn add_toolchains(view: &mut View, caller: &Caller, home: &Path) {
+    for row in TOOLCHAINS {
+        let named = row.variable.and_then(|name| caller.variable(name)).map(PathBuf::from);
+        let path = match named {
+            Some(path) if path.is_absolute() => path,
+            _ => home.join(row.path),
+        };
+        let Ok(traced) = trace(&path) else { continue };
+        if !traced.is_dir() || is_too_wide(&traced.path, home) || is_hostile(view, &traced.path) {
+            continue;
+        }
+        let path = traced.path.clone();
+        let backing = if row.layered { Backing::Layer } else { Backing::Bind };
+        view.show_object(traced, backing, "a toolchain or its cache");
+        for hidden in row.hidden {
+            if let Ok(found) = trace(&path.join(hidden)) {
+                let directory = found.is_dir();
+                let backing = Backing::Cover { directory };
+                view.table(found.path, Access::Hidden, backing, "registry credentials", Source::None);
+            }
+        }
+    }
+    add_path(view, caller, home);
+}
+
+/// What PATH leads to outside the trees shown already, and what the links in its directories lead to.
+fn add_path(view: &mut View, caller: &Caller, home: &Path) {
+    let Some(path) = caller.variable("PATH").map(OsStr::to_owned) else { return };
+    for directory in path_directories(&path) {
+        if view.is_shown(&directory) {
+            continue;
+        }
+        let Ok(traced) = trace(&directory) else { continue };
+        // A directory of the system may be named through a link (`/bin`).
+        if !traced.is_dir() || is_hostile(view, &traced.path) || view.is_shown(&traced.path) {
+            continue;
+        }
+        for entry in fs::read_dir(&traced.path).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_symlink())
+                && let Ok(target) = trace(&entry.path())
+            {
+                show_program(view, target, home);
+            }
+        }
+        let wide = prefix(&traced.path, home).to_owned();
+        match trace(&wide) {
+            Ok(whole) if !is_too_wide(&whole.path, home) => {
+                view.links(traced.links, Origin::Table);
+                view.show_object(whole, Backing::Bind, "on PATH");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The prefix of a program that a link on PATH names.
+fn show_program(view: &mut View, target: Traced, home: &Path) {
+    if view.is_shown(&target.path) || is_hostile(view, &target.path) || target.is_dir() {
+        return;
+    }
+    let Some(directory) = target.path.parent() else { return };
+    let Ok(whole) = trace(prefix(directory, home)) else { return };
+    // A program that lies loose among other things is shown alone.
+    let shown = if is_too_wide(&whole.path, home) { target } else { whole };
+    view.show_object(shown, Backing::Bind, "a program that PATH leads to");
+}
+
+/// HOME, what is above it, and the directories in it that hold everything.
+fn is_too_wide(path: &Path, home: &Path) -> bool {
+    const IN_HOME: &[&str] =
+        &[".local", ".local/share", ".config", ".cache", "Documents", "Downloads", "Desktop"];
+    home.starts_with(path)
+        || IN_HOME.iter().any(|part| path == home.join(part))
+        || system::BROAD.iter().any(|broad| Path::new(broad).starts_with(path))
+        || system::CREDENTIALS.iter().any(|(name, _)| {
+            path.starts_with(home.join(name))
+                || home.join(name).starts_with(path)
+                    && path != home.join(".cargo")
+                    && path != home.join(".docker")
+        })
+}
+
+/// Written by earlier commands perhaps: links there grant nothing.
+fn is_hostile(view: &View, path: &Path) -> bool {
+    view.hostile.iter().any(|root| path.starts_with(root))
+}
+
+/// The user's git settings, and the plain files that they name, without credentials.
+fn add_git_settings(view: &mut View, caller: &Caller, home: &Path) {
+    const LIMIT: u64 = 1 << 20;
+    const FILES: &[&str] =
+        &[".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes"];
+    const NAMED: &[&str] = &["path", "excludesfile", "attributesfile", "template"];
+    let read = |path: &Path| {
+        let found = fs::metadata(path).ok()?;
+        (found.uid() == caller.uid || found.uid() == 0).then_some(())?;
+        read_bounded(fs::File::open(path).ok()?, LIMIT).ok()
+    };
+    let mut queue: Vec<PathBuf> = FILES.iter().map(|name| home.join(name)).collect();
+    let mut done: Vec<PathBuf> = Vec::new();
+    while let Some(path) = queue.pop() {
+        if done.contains(&path) || done.len() > 32 || view.entries.contains_key(&path) {
+            continue;
+        }
+        done.push(path.clone());
+        let Some(bytes) = read(&path) else { continue };
+        for (key, value) in super::git::settings(&bytes) {
+            if NAMED.contains(&key.as_str()) {
+                let named = match value.strip_prefix("~/") {
+                    Some(rest) => home.join(rest),
+                    None => path.parent().unwrap_or(home).join(&value),
+                };
+                let secret = system::CREDENTIALS.iter().any(|(name, _)| named.starts_with(home.join(name)));
+                if named.starts_with(home) && !secret {
+                    queue.push(named);
+                }
+            }
+        }
+        let bytes = without_credentials(&bytes);
+        view.table(path, Access::Write, Backing::Copy, "git settings, a private copy", Source::File(bytes));
+    }
+}
+
+/// Lines that carry a password or a token: `user:secret@host` in an address, and headers.
+fn without_credentials(file: &[u8]) -> Vec<u8> {
+    let secret = |line: &[u8]| {
+        let line = OsStr::from_bytes(line).to_string_lossy().to_ascii_lowercase();
+        let address = line.split("://").skip(1).any(|rest| {
+            let authority = rest.split(['/', '"', ' ']).next().unwrap_or_default();
+            authority.contains('@') && authority.contains(':')
+        });
+        address || line.contains("extraheader") || line.contains("password") || line.contains("token")
+    };
+    let kept = file.split_inclusive(|&byte| byte == b'\n').filter(|line| !secret(line));
+    kept.flatten().copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_with_credentials_are_left_out_of_git_settings() {
+        let file = b"[user]\n\tname = A\n[url \"https://u:secret@host/x\"]\n\tinsteadOf = https://host/x\n\
+            [http]\n\textraHeader = Authorization: x\n[alias]\n\tco = checkout\n";
+        let kept = String::from_utf8(without_credentials(file)).unwrap();
+        assert!(!kept.contains("secret") && !kept.contains("Authorization"), "{kept}");
+        assert!(kept.contains("name = A") && kept.contains("co = checkout"), "{kept}");
+    }
+}

@@ -1,0 +1,216 @@
+//! Workspaces and `--ro`, `--rw`, `--hide`, `--seal`: each opened once, checked and kept as a descriptor.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FileType;
+
+use super::caller::Caller;
+use super::trace::{Traced, trace};
+use super::{Access, Backing, Origin, Place, Source, View, cannot_show, scan, system};
+use crate::error::{Error, Result, show};
+use crate::policy::{Allowance, FileAccess, Policy};
+
+/// A root that was asked for, canonical and open.
+#[derive(Debug)]
+pub struct Root {
+    pub path: PathBuf,
+    pub fd: OwnedFd,
+    pub object: (u64, u64),
+    pub directory: bool,
+    pub writable: bool,
+    pub workspace: bool,
+}
+
+impl Root {
+    pub fn to_scan(&self) -> scan::Root<'_> {
+        scan::Root { dir: self.fd.as_fd(), path: &self.path, writable: self.writable }
+    }
+}
+
+/// A root with all that the view needs to show it.
+pub struct Asked {
+    pub root: Root,
+    option: &'static str,
+    access: FileAccess,
+    links: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Asked {
+    pub fn path(&self) -> &Path {
+        &self.root.path
+    }
+
+    pub fn is_shown(&self) -> bool {
+        self.access != FileAccess::Hide
+    }
+}
+
+pub fn resolve(policy: &Policy, caller: &Caller, home: &Path) -> Result<Vec<Asked>> {
+    let mut asked = Vec::new();
+    for named in &policy.workspaces {
+        let traced = open(caller, "--workspace", named)?;
+        if !traced.is_dir() {
+            return Err(Error::usage(format!("--workspace {}: not a directory", show(named.as_os_str()))));
+        }
+        refuse_broad(policy, home, named, &traced.path)?;
+        let access = if policy.read_only { FileAccess::Read } else { FileAccess::Write };
+        push(&mut asked, "--workspace", access, true, traced)?;
+    }
+    for rule in &policy.files {
+        let option = match rule.access {
+            FileAccess::Hide => "--hide",
+            FileAccess::Read => "--ro",
+            FileAccess::Seal => "--seal",
+            FileAccess::Write => "--rw",
+        };
+        let traced = open(caller, option, &rule.path)?;
+        if rule.access == FileAccess::Write {
+            refuse_kernel(option, &rule.path, &traced.path)?;
+            match traced.file_type() {
+                FileType::Directory | FileType::RegularFile => {}
+                _ => {
+                    return Err(Error::usage(format!(
+                        "{option} {}: neither a directory nor a regular file",
+                        show(rule.path.as_os_str())
+                    )));
+                }
+            }
+            refuse_broad(policy, home, &rule.path, &traced.path)?;
+        }
+        push(&mut asked, option, rule.access, false, traced)?;
+    }
+    if let Some(state) = &policy.state {
+        refuse_state_above(state, &caller.absolute(state), &asked)?;
+    }
+    Ok(asked)
+}
+
+fn open(caller: &Caller, option: &str, named: &Path) -> Result<Traced> {
+    if named.as_os_str().is_empty() {
+        return Err(Error::usage(format!("{option}: the path is empty")));
+    }
+    trace(&caller.absolute(named)).map_err(|error| cannot_show(option, named, error))
+}
+
+fn push(
+    asked: &mut Vec<Asked>,
+    option: &'static str,
+    access: FileAccess,
+    workspace: bool,
+    traced: Traced,
+) -> Result<()> {
+    if let Some(other) = asked.iter_mut().find(|other| other.root.path == traced.path) {
+        if other.access != access {
+            let path = show(traced.path.as_os_str()).to_string();
+            return Err(Error::usage(format!("{option} and {} both name {path}", other.option))
+                .with_hint("give the path one access"));
+        }
+        other.links.extend(traced.links);
+        return Ok(());
+    }
+    let root = Root {
+        object: traced.object(),
+        directory: traced.is_dir(),
+        writable: access == FileAccess::Write,
+        workspace,
+        path: traced.path,
+        fd: traced.fd,
+    };
+    asked.push(Asked { root, option, access, links: traced.links });
+    Ok(())
+}
+
+fn refuse_kernel(option: &str, named: &Path, path: &Path) -> Result<()> {
+    match system::KERNEL.iter().find(|kernel| path.starts_with(kernel)) {
+        Some(kernel) => Err(Error::usage(format!(
+            "{option} {}: {kernel} is the kernel's and never a writable root",
+            show(named.as_os_str())
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn refuse_broad(policy: &Policy, home: &Path, named: &Path, path: &Path) -> Result<()> {
+    refuse_kernel("--workspace", named, path)?;
+    const NEVER: &[&str] = &["/", "/run", "/tmp", "/var/tmp"];
+    let never = NEVER.iter().any(|never| path == Path::new(never));
+    let table = system::BROAD.iter().any(|broad| Path::new(broad).starts_with(path));
+    let above_home = home.starts_with(path);
+    if !never && (policy.allow.contains(&Allowance::BroadWorkspace) || !(table || above_home)) {
+        return Ok(());
+    }
+    let what = if path == home {
+        "is the home directory, with every key and history in it"
+    } else if above_home {
+        "contains the home directory"
+    } else {
+        "is a directory of the system"
+    };
+    let error = Error::usage(format!("{} {what}: too broad for a writable root", show(named.as_os_str())));
+    Err(if never {
+        error.with_hint("name the project's own directory")
+    } else {
+        error.with_hint("name the project's own directory, or give `--allow broad-workspace` as well")
+    })
+}
+
+/// HOME and /tmp of later runs lie in the state directory: a command that could write there from its workspace
+/// would prepare them.
+fn refuse_state_above(named: &Path, state: &Path, asked: &[Asked]) -> Result<()> {
+    for other in asked.iter().filter(|other| other.root.writable) {
+        if state.starts_with(&other.root.path) || other.root.path.starts_with(state) {
+            return Err(Error::usage(format!(
+                "--state {} overlaps the writable root {}",
+                show(named.as_os_str()),
+                show(other.root.path.as_os_str())
+            ))
+            .with_hint("keep the state outside every workspace"));
+        }
+    }
+    Ok(())
+}
+
+/// Adds the roots to a view that holds the tables already.
+pub fn add(view: &mut View, policy: &Policy, asked: Vec<Asked>) -> Result<()> {
+    let home = view.home.clone();
+    for Asked { root, option, access, links } in asked {
+        view.links(links, Origin::Option);
+        let (access, backing) = match access {
+            FileAccess::Hide => (Access::Hidden, Backing::Cover { directory: root.directory }),
+            FileAccess::Read => (Access::Read, Backing::Bind),
+            FileAccess::Seal => (Access::Read, Backing::Sealed),
+            FileAccess::Write => (Access::Write, Backing::Bind),
+        };
+        if access == Access::Hidden && !view.is_visible(&root.path) {
+            continue;
+        }
+        let fd = root.fd.try_clone().map_err(|error| Error::path("keep open", &root.path, error))?;
+        let reason = if root.workspace { "a workspace".to_owned() } else { format!("asked for by {option}") };
+        let place = Place { path: root.path.clone(), access, backing, origin: Origin::Option, reason };
+        view.insert(place, Source::Object(fd));
+        if access > Access::Hidden {
+            hide_credentials(view, policy, &home, &root.path);
+            view.roots.push(root);
+        }
+    }
+    Ok(())
+}
+
+/// A root that takes in the home directory does not take in the credentials there.
+fn hide_credentials(view: &mut View, policy: &Policy, home: &Path, root: &Path) {
+    if !home.starts_with(root) {
+        return;
+    }
+    for (name, reason) in system::CREDENTIALS {
+        let path = home.join(name);
+        let named = |rule: &crate::policy::FileRule| rule.path == path && rule.access != FileAccess::Hide;
+        if policy.files.iter().any(named) {
+            continue;
+        }
+        if let Ok(traced) = trace(&path) {
+            let directory = traced.is_dir();
+            view.table(traced.path, Access::Hidden, Backing::Cover { directory }, reason, Source::None);
+        }
+    }
+}

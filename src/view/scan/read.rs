@@ -1,0 +1,331 @@
+//! Reading one directory: what is in it, and whether it belongs to the walk.
+
+use std::ffi::{CStr, OsStr};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
+
+use rustix::fs::{AtFlags, FileType, RawDir, Statx, StatxFlags};
+use rustix::io::Errno;
+
+use super::count::Look;
+use super::filesystem;
+use super::tree::{Node, Traits};
+use super::walk::{Local, Mode, Plan, Work, Worker};
+use super::{Device, Reason, Unverifiable};
+use crate::view::control::{self, Id};
+
+impl Worker<'_> {
+    pub(super) fn start(&mut self, node: &Arc<Node>) -> io::Result<()> {
+        match node.reopen(self.shared.plan.opener) {
+            Ok(fd) => self.directory(fd, Place { node, name: None, traits: node.traits }),
+            Err(error) => self.unopened(node, None, error),
+        }
+    }
+
+    pub(super) fn child(&mut self, node: &Arc<Node>, name: &CStr) -> io::Result<()> {
+        let opener = self.shared.plan.opener;
+        let opened = match node.fd() {
+            Some(dir) => opener.open(dir, name),
+            None => {
+                if !self.reopened.as_ref().is_some_and(|(last, _)| Arc::ptr_eq(last, node)) {
+                    self.reopened = node.reopen(opener).ok().map(|fd| (Arc::clone(node), fd));
+                }
+                match &self.reopened {
+                    Some((_, dir)) => opener.open(dir.as_fd(), name),
+                    None => Err(Errno::NOENT.into()),
+                }
+            }
+        };
+        match opened {
+            Ok(fd) => self
+                .directory(fd, Place { node, name: Some(name), traits: node.traits.below(name.to_bytes()) }),
+            Err(error) => self.unopened(node, Some(name), error),
+        }
+    }
+
+    fn unopened(&mut self, node: &Arc<Node>, name: Option<&CStr>, error: io::Error) -> io::Result<()> {
+        let root = node.root as usize;
+        let path = || node.path_of(name.map_or(b"", CStr::to_bytes));
+        match Errno::from_io_error(&error) {
+            Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => self.gathered.vanished = true,
+            // These are the process's own limits, and nothing about the tree.
+            Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM) => return Err(error),
+            code => {
+                // What is not visible or a root of its own inside needs no looking into.
+                if let (Some(name), Some(dir)) = (name, node.fd())
+                    && let Ok(stat) = rustix::fs::statx(
+                        dir,
+                        name,
+                        AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT,
+                        StatxFlags::INO,
+                    )
+                    && self.is_stop(Id::of(&stat), node.traits.below(name.to_bytes()))
+                {
+                    return Ok(());
+                }
+                if code == Some(Errno::XDEV) {
+                    self.gathered.submounts.push((root, path()));
+                } else if self.shared.plan.mode != Mode::Changed {
+                    let reason = Reason::Unreadable(error);
+                    self.gathered.unverifiable.push(Unverifiable { root, path: path(), reason });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_stop(&self, id: Id, traits: Traits) -> bool {
+        let plan = self.shared.plan;
+        plan.stops.binary_search(&id).is_ok()
+            || (traits.dotted && plan.guarded.read().unwrap_or_else(PoisonError::into_inner).contains(&id))
+    }
+
+    fn directory(&mut self, fd: OwnedFd, place: Place<'_>) -> io::Result<()> {
+        let plan = self.shared.plan;
+        let fresh = place.name.is_some();
+        let mut before = 0;
+        if plan.mode != Mode::Full {
+            let stat = own_stat(&fd)?;
+            let id = Id::of(&stat);
+            if fresh && (self.is_stop(id, place.traits) || is_mount(&stat, plan, place.root())) {
+                return Ok(());
+            }
+            before = ctime(&stat);
+            match plan.mode {
+                Mode::Changed if before >= plan.since => self.gathered.changed.push((id, place.node())),
+                Mode::Again if fresh && plan.visited.contains(&id) => return Ok(()),
+                _ => {}
+            }
+        }
+        self.children.clear();
+        self.locals.clear();
+        self.local_names.clear();
+        let entries_before = self.gathered.entries;
+        let devices_before = self.gathered.devices.len();
+        let submounts_before = self.gathered.submounts.len();
+        let has_git = match self.entries(&fd, &place) {
+            Ok(has_git) => has_git,
+            Err(error) => {
+                return self.unopened(&place.node(), None, error);
+            }
+        };
+        // After the last entry, so that a name moved away while the listing was read shows.
+        let stat = own_stat(&fd)?;
+        let id = Id::of(&stat);
+        if fresh {
+            let mount = is_mount(&stat, plan, place.root());
+            let stop = self.is_stop(id, place.traits);
+            if mount || stop {
+                self.gathered.entries = entries_before;
+                self.gathered.devices.truncate(devices_before);
+                self.gathered.submounts.truncate(submounts_before);
+                if mount && !stop {
+                    self.gathered.submounts.push((place.root(), place.path()));
+                }
+                return Ok(());
+            }
+        }
+        self.gathered.directories += 1;
+        let mut node: Option<Arc<Node>> = None;
+        if plan.mode != Mode::Changed {
+            self.gathered.read.push(id);
+            self.check_filesystem(&fd, id, &place)?;
+            if plan.mode == Mode::Again {
+                let known = place.node();
+                self.gathered.times.push((Arc::clone(&known), id, before));
+                node = Some(known);
+            } else if ctime(&stat) >= plan.since {
+                self.gathered.vanished = true;
+            }
+            if (has_git || place.is_root()) && !place.traits.unpacked {
+                self.control(&fd, &place)?;
+            }
+        }
+        if self.locals.is_empty() && self.children.is_empty() {
+            return Ok(());
+        }
+        let node = if self.children.is_empty() {
+            node.unwrap_or_else(|| place.node())
+        } else {
+            match place.name {
+                Some(name) => Node::child(place.node, name, Some((fd, plan.budget))),
+                None => Arc::clone(place.node),
+            }
+        };
+        if !self.locals.is_empty() {
+            let dir = self.gathered.names.directory(id, Arc::clone(&node));
+            for local in &self.locals {
+                let name = self.local_names[local.name..].split(|byte| *byte == 0).next().unwrap_or_default();
+                let look = Look { id: local.id, nlink: local.nlink, ctime: local.ctime };
+                self.gathered.names.add(dir, name, look);
+            }
+        }
+        if !self.children.is_empty() {
+            // Copied to its exact size: a large tree keeps many of these at once.
+            let names = self.children.as_slice().to_vec();
+            self.stack.push(Work::Children { node, names, at: 0 });
+        }
+        Ok(())
+    }
+
+    /// Lists one directory and looks at what is no directory. Returns whether it contains `.git`.
+    fn entries(&mut self, fd: &OwnedFd, place: &Place<'_>) -> io::Result<bool> {
+        let plan = self.shared.plan;
+        let look = plan.mode != Mode::Changed;
+        let root_mount = plan.mounts.get(place.root()).copied();
+        let mut has_git = false;
+        let mut listing = RawDir::new(fd, &mut self.buffer);
+        while let Some(entry) = listing.next() {
+            let entry = entry?;
+            let name = entry.file_name();
+            let bytes = name.to_bytes();
+            if bytes.first() == Some(&b'.') {
+                if bytes == b"." || bytes == b".." {
+                    continue;
+                }
+                has_git |= bytes == b".git";
+            }
+            let mut kind = entry.file_type();
+            if kind != FileType::Directory && (look || kind == FileType::Unknown) {
+                let stat = match rustix::fs::statx(fd, name, LOOK, NEEDED) {
+                    Ok(stat) => stat,
+                    Err(Errno::NOENT) => {
+                        self.gathered.vanished = true;
+                        continue;
+                    }
+                    Err(error) => return Err(error.into()),
+                };
+                self.gathered.entries += 1;
+                kind = FileType::from_raw_mode(u32::from(stat.stx_mode));
+                if kind != FileType::Directory && look {
+                    let foreign = root_mount.is_some_and(|mount| mount != stat.stx_mnt_id);
+                    if foreign {
+                        self.gathered.submounts.push((place.root(), place.path_of(bytes)));
+                        continue;
+                    }
+                    if kind.is_char_device() || kind.is_block_device() {
+                        // A character device 0:0 is an overlay's whiteout, which opens nothing.
+                        if kind.is_block_device() || stat.stx_rdev_major != 0 || stat.stx_rdev_minor != 0 {
+                            let path = place.path_of(bytes);
+                            self.gathered.devices.push(Device { root: place.root(), path });
+                        }
+                    }
+                    if stat.stx_nlink > 1 {
+                        // The change time is asked for on its own: the kernel then marks the inode as seen,
+                        // which the many with one link are spared.
+                        let stat = match rustix::fs::statx(fd, name, LOOK, NEEDED | StatxFlags::CTIME) {
+                            Ok(stat) => stat,
+                            Err(Errno::NOENT) => {
+                                self.gathered.vanished = true;
+                                continue;
+                            }
+                            Err(error) => return Err(error.into()),
+                        };
+                        self.locals.push(Local {
+                            id: Id::of(&stat),
+                            nlink: stat.stx_nlink,
+                            ctime: ctime(&stat),
+                            name: self.local_names.len(),
+                        });
+                        self.local_names.extend_from_slice(name.to_bytes_with_nul());
+                    }
+                    continue;
+                }
+            } else if look {
+                self.gathered.entries += 1;
+            }
+            if kind == FileType::Directory {
+                self.children.extend_from_slice(name.to_bytes_with_nul());
+            }
+        }
+        Ok(has_git)
+    }
+
+    fn check_filesystem(&mut self, fd: &OwnedFd, id: Id, place: &Place<'_>) -> io::Result<()> {
+        if self.gathered.filesystems.contains(&id.dev) {
+            return Ok(());
+        }
+        self.gathered.filesystems.push(id.dev);
+        let magic = filesystem::magic(fd)?;
+        self.gathered.coarse_times |= !filesystem::has_fine_times(magic);
+        if !filesystem::is_trusted(magic) {
+            let reason = Reason::FileSystem(magic);
+            self.gathered.unverifiable.push(Unverifiable { root: place.root(), path: place.path(), reason });
+        }
+        Ok(())
+    }
+
+    /// Before the children are handed out, so that they find what is guarded.
+    fn control(&mut self, fd: &OwnedFd, place: &Place<'_>) -> io::Result<()> {
+        let plan = self.shared.plan;
+        let found = control::at_root(fd.as_fd(), plan.git)?;
+        let root = place.root();
+        let base = place.path();
+        let placed = |paths: Vec<PathBuf>| paths.into_iter().map(|path| (root, base.join(path)));
+        self.gathered.control.extend(placed(found.control));
+        self.gathered.git_dirs.extend(placed(found.git_dirs));
+        self.gathered.git_files.extend(placed(found.git_files));
+        if !found.guarded.is_empty() {
+            let directories = found.guarded.iter().filter_map(|guarded| guarded.directory);
+            plan.guarded.write().unwrap_or_else(PoisonError::into_inner).extend(directories);
+            self.gathered.guarded.extend(found.guarded);
+        }
+        Ok(())
+    }
+}
+
+const LOOK: AtFlags = AtFlags::SYMLINK_NOFOLLOW.union(AtFlags::NO_AUTOMOUNT);
+const NEEDED: StatxFlags =
+    StatxFlags::NLINK.union(StatxFlags::INO).union(StatxFlags::TYPE).union(StatxFlags::MNT_ID);
+
+/// Where a directory stands: a start itself (no name), or a name below a node.
+struct Place<'a> {
+    node: &'a Arc<Node>,
+    name: Option<&'a CStr>,
+    traits: Traits,
+}
+
+impl Place<'_> {
+    fn root(&self) -> usize {
+        self.node.root as usize
+    }
+
+    fn is_root(&self) -> bool {
+        self.name.is_none() && self.node.is_root()
+    }
+
+    fn node(&self) -> Arc<Node> {
+        match self.name {
+            Some(name) => Node::child(self.node, name, None),
+            None => Arc::clone(self.node),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        match self.name {
+            Some(name) => self.node.path_of(name.to_bytes()),
+            None => self.node.path(),
+        }
+    }
+
+    fn path_of(&self, entry: &[u8]) -> PathBuf {
+        self.path().join(OsStr::from_bytes(entry))
+    }
+}
+
+fn is_mount(stat: &Statx, plan: &Plan<'_>, root: usize) -> bool {
+    plan.mounts.get(root).is_some_and(|mount| *mount != stat.stx_mnt_id)
+}
+
+pub fn own_stat(fd: &impl AsFd) -> io::Result<Statx> {
+    let mask = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::CTIME | StatxFlags::MNT_ID;
+    Ok(rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, mask)?)
+}
+
+/// Nanoseconds since the epoch.
+pub fn ctime(stat: &Statx) -> i64 {
+    stat.stx_ctime.tv_sec.saturating_mul(1_000_000_000).saturating_add(i64::from(stat.stx_ctime.tv_nsec))
+}

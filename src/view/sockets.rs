@@ -1,0 +1,71 @@
+//! Live sockets with a name inside the view. Below Landlock ABI 9 a read-only mount still lets a process connect,
+//! so each is covered; sockets bound by a relative name, or in another network namespace, are not listed.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::caller::Caller;
+use super::trace::trace;
+use super::{Access, Backing, Origin, Place, Source, View};
+use crate::error::{Error, Result};
+use crate::host::Host;
+
+/// The Landlock version that rules pathname sockets by itself (LANDLOCK_ACCESS_FS_RESOLVE_UNIX, Linux 7.1).
+pub const RESOLVE_UNIX_ABI: u32 = 9;
+
+pub fn cover(view: &mut View, host: &Host, _caller: &Caller) -> Result<()> {
+    const LIST: &str = "/proc/net/unix";
+    if host.landlock.abi() >= RESOLVE_UNIX_ABI {
+        return Ok(());
+    }
+    let list = fs::read(LIST).map_err(|error| Error::path("read", LIST, error))?;
+    for named in names(&list) {
+        let Ok(traced) = trace(&named) else { continue };
+        if !view.is_visible(&traced.path) || view.entries.contains_key(&traced.path) {
+            continue;
+        }
+        let place = Place {
+            path: traced.path,
+            access: Access::Hidden,
+            backing: Backing::Cover { directory: false },
+            origin: Origin::Found,
+            reason: "a live socket of another program".to_owned(),
+        };
+        view.insert(place, Source::None);
+    }
+    Ok(())
+}
+
+/// The last column of each line, where it is an absolute path. Names hold any byte but NUL and newline (the
+/// kernel shows those as they are), so the fixed columns are counted off from the left.
+fn names(list: &[u8]) -> impl Iterator<Item = PathBuf> + '_ {
+    const COLUMNS: usize = 7;
+    list.split(|&byte| byte == b'\n').skip(1).filter_map(|line| {
+        let mut rest = line;
+        for _ in 0..COLUMNS {
+            let start = rest.iter().position(|&byte| byte != b' ')?;
+            let length = rest[start..].iter().position(|&byte| byte == b' ')?;
+            rest = &rest[start + length..];
+        }
+        let name = rest.strip_prefix(b" ")?;
+        let path = Path::new(OsStr::from_bytes(name));
+        path.is_absolute().then(|| path.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_absolute_names_are_listed_and_blanks_in_them_stay() {
+        let list = b"Num       RefCount Protocol Flags    Type St Inode Path\n\
+            ffff: 00000002 00000000 00010000 0001 01 12345 /run/a b.sock\n\
+            ffff: 00000002 00000000 00010000 0001 01    46 @abstract\n\
+            ffff: 00000002 00000000 00010000 0001 01 12346 rel.sock\n\
+            ffff: 00000003 00000000 00000000 0001 03  9922\n";
+        assert_eq!(names(list).collect::<Vec<_>>(), [PathBuf::from("/run/a b.sock")]);
+    }
+}

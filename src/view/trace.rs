@@ -1,0 +1,154 @@
+//! From a name to the one object it means: an open descriptor, its canonical path, and the symbolic links that
+//! were passed on the way, which must exist inside as well.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2, readlinkat};
+use rustix::io::Errno;
+
+/// path_resolution(7) stops after 40 links; so does this walk.
+const MAX_LINKS: usize = 40;
+
+#[derive(Debug)]
+pub struct Traced {
+    /// Opened with `O_PATH`; everything later acts on it and never on the name again.
+    pub fd: OwnedFd,
+    pub path: PathBuf,
+    pub stat: Stat,
+    /// Each link's own canonical path and what it says.
+    pub links: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Traced {
+    pub fn file_type(&self) -> FileType {
+        FileType::from_raw_mode(self.stat.st_mode)
+    }
+
+    pub fn is_dir(&self) -> bool {
+        self.file_type() == FileType::Directory
+    }
+
+    /// Device and inode number: what makes two names the same object.
+    pub fn object(&self) -> (u64, u64) {
+        (self.stat.st_dev, self.stat.st_ino)
+    }
+}
+
+/// Resolves an absolute path. Most paths have no link in them and cost two system calls.
+pub fn trace(path: &Path) -> io::Result<Traced> {
+    let plain = normalise(path);
+    // The name itself is opened, not the shortened one: only the kernel knows what `..` after a link means.
+    match open_plain(path) {
+        Ok(fd) => {
+            let stat = fstat(&fd)?;
+            Ok(Traced { fd, path: plain, stat, links: Vec::new() })
+        }
+        Err(Errno::LOOP) => trace_links(path),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn open_plain(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), flags)
+}
+
+/// Without `.`, `..` and doubled slashes. Right only where no component is a link, which the open proves.
+fn normalise(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::from("/");
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => plain.push(name),
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    plain
+}
+
+fn trace_links(path: &Path) -> io::Result<Traced> {
+    let mut left: VecDeque<OsString> = names(path.as_os_str());
+    let mut here = PathBuf::from("/");
+    let mut links = Vec::new();
+    while let Some(name) = left.pop_front() {
+        match name.as_bytes() {
+            b"" | b"." => continue,
+            b".." => {
+                here.pop();
+                continue;
+            }
+            _ => here.push(&name),
+        }
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = openat2(CWD, &here, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)?;
+        if FileType::from_raw_mode(fstat(&fd)?.st_mode) != FileType::Symlink {
+            continue;
+        }
+        if links.len() == MAX_LINKS {
+            return Err(Errno::LOOP.into());
+        }
+        let target = OsString::from_vec(readlinkat(&fd, "", Vec::new())?.into_bytes());
+        links.push((here.clone(), PathBuf::from(&target)));
+        here.pop();
+        if target.as_bytes().starts_with(b"/") {
+            here = PathBuf::from("/");
+        }
+        let mut ahead = names(&target);
+        ahead.append(&mut left);
+        left = ahead;
+    }
+    let fd = open_plain(&here)?;
+    let stat = fstat(&fd)?;
+    Ok(Traced { fd, path: here, stat, links })
+}
+
+fn names(path: &OsStr) -> VecDeque<OsString> {
+    path.as_bytes().split(|&byte| byte == b'/').map(|name| OsStr::from_bytes(name).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn scratch(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("confine-trace-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir).unwrap();
+        dir.canonicalize().unwrap()
+    }
+
+    #[test]
+    fn a_path_without_links_is_its_own_canonical_path() {
+        let dir = scratch("plain");
+        std::fs::create_dir_all(dir.join("a/b")).unwrap();
+        let traced = trace(&dir.join("a/./b/../b")).unwrap();
+        assert_eq!((traced.path, traced.links.len()), (dir.join("a/b"), 0));
+    }
+
+    #[test]
+    fn every_link_on_the_way_is_reported_and_followed() {
+        let dir = scratch("links");
+        std::fs::create_dir_all(dir.join("real/deep")).unwrap();
+        symlink("real", dir.join("one")).unwrap();
+        symlink(dir.join("one/deep"), dir.join("two")).unwrap();
+        let traced = trace(&dir.join("two/../deep")).unwrap();
+        assert_eq!(traced.path, dir.join("real/deep"));
+        assert_eq!(traced.links, [(dir.join("two"), dir.join("one/deep")), (dir.join("one"), "real".into())]);
+    }
+
+    #[test]
+    fn a_loop_of_links_is_an_error() {
+        let dir = scratch("loop");
+        symlink("b", dir.join("a")).unwrap();
+        symlink("a", dir.join("b")).unwrap();
+        assert_eq!(trace(&dir.join("a")).unwrap_err().raw_os_error(), Some(libc::ELOOP));
+    }
+}
