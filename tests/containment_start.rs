@@ -289,17 +289,19 @@ fn signal_state_is_the_default_but_what_nohup_asked_for_and_the_umask_stays() {
     let mut findings = Findings::default();
     for who in EVERYONE {
         let scratch = Scratch::new(who);
+        // Bits 31 and 32 are of glibc's own signals, which its posix_spawn leaves ignored.
+        let set = |out: &str, name: &str| {
+            let line = out.lines().find_map(|line| line.strip_prefix(name)).unwrap_or(":\tf");
+            u64::from_str_radix(line.trim_start_matches(":\t"), 16).unwrap() & !(3 << 31)
+        };
         let plain = Run::confined(&scratch).attack(&scratch, ["signals"]);
-        let none = "0000000000000000\n";
-        for line in ["SigBlk", "SigIgn", "SigCgt"] {
-            findings.claim(plain.out.contains(&format!("{line}:\t{none}")), || {
-                format!("{who:?}: {line}: {}", plain.tell())
-            });
+        for name in ["SigBlk", "SigIgn", "SigCgt"] {
+            findings.claim(set(&plain.out, name) == 0, || format!("{who:?}: {name}: {}", plain.tell()));
         }
         let ignoring = ["sh", "-c", "trap '' PIPE INT USR1 HUP; exec \"$@\"", "sh"];
         let outcome = Run::confined(&scratch).under(ignoring).attack(&scratch, ["signals"]);
-        findings.claim(outcome.out.contains("SigIgn:\t0000000000000001\n"), || {
-            format!("{who:?}: ignored by the caller: {}", outcome.tell())
+        findings.claim(set(&outcome.out, "SigIgn") == 1, || {
+            format!("{who:?}: ignored before: {}", outcome.tell())
         });
         for mask in ["0022", "0077", "0002"] {
             let outcome = Run::confined(&scratch)
