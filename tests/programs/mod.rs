@@ -91,7 +91,8 @@ pub fn bound(scratch: &Scratch, run: Run, mounts: &[(&Path, &Path)]) -> Run {
     let mut script = String::new();
     let mut words: Vec<PathBuf> = vec!["unshare".into(), "--mount".into(), "sh".into(), "-c".into()];
     for number in 0..mounts.len() {
-        script += &format!("mount --bind \"${{{}}}\" \"${{{}}}\" || exit 99; ", 2 * number + 1, 2 * number + 2);
+        script +=
+            &format!("mount --bind \"${{{}}}\" \"${{{}}}\" || exit 99; ", 2 * number + 1, 2 * number + 2);
     }
     script += &format!("shift {}; exec \"$@\"", 2 * mounts.len());
     words.extend([script.into(), "sh".into()]);
