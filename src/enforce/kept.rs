@@ -19,7 +19,7 @@ pub fn mount_point(root: impl AsFd, path: &Path, directory: bool, owner: Identit
     if directory {
         return below(&parent, name, owner);
     }
-    let _ = file(&parent, name, b"", owner)?;
+    file(&parent, name, b"", owner)?;
     Ok(openat(&parent, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?)
 }
 
@@ -50,7 +50,7 @@ fn file(parent: &OwnedFd, name: &OsStr, bytes: &[u8], owner: Identity) -> io::Re
     }
 }
 
-fn parent<'a>(root: impl AsFd, path: &'a Path, owner: Identity) -> io::Result<(OwnedFd, &'a OsStr)> {
+fn parent(root: impl AsFd, path: &Path, owner: Identity) -> io::Result<(OwnedFd, &OsStr)> {
     let name = path.file_name().ok_or(Errno::INVAL)?;
     let mut here = root.as_fd().try_clone_to_owned()?;
     for component in path.parent().into_iter().flat_map(Path::iter) {

@@ -108,9 +108,9 @@ pub fn bound(scratch: &Scratch, run: Run, mounts: &[(&Path, &Path)]) -> Run {
 pub fn at_terminal(scratch: &Scratch, script: &str) {
     need(&["expect"]);
     let prelude = format!(
-        "set timeout 20\nlog_user 1\n\
+        "set timeout 10\nlog_user 1\n\
          proc fails {{what}} {{ puts \"FAILED: $what\"; exit 1 }}\n\
-         proc see {{text}} {{ expect {{ -re $text {{}} timeout {{ fails $text }} eof {{ fails \"$text, end\" }} }} }}\n\
+         proc see {{text}} {{ expect -re $text return timeout {{ fails $text }} eof {{ fails \"$text, end\" }} }}\n\
          proc ends {{code}} {{ expect eof; set got [lindex [wait] 3]; if {{$got != $code}} {{ fails \"status $got\" }} }}\n\
          set confine [list {{{}}} --workspace {{{}}} --]\n",
         scratch.confine().display(),
