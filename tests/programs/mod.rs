@@ -83,11 +83,11 @@ pub fn named(scratch: &Scratch, run: Run) -> Run {
         home.display()
     );
     let passwd = scratch.file("passwd", &entry);
-    bound(scratch, run, &[(&passwd, Path::new("/etc/passwd"))])
+    bound(scratch.who, run, &[(&passwd, Path::new("/etc/passwd"))])
 }
 
 /// The run sees one path at another, in a mount namespace of its own.
-pub fn bound(scratch: &Scratch, run: Run, mounts: &[(&Path, &Path)]) -> Run {
+pub fn bound(who: Who, run: Run, mounts: &[(&Path, &Path)]) -> Run {
     let mut script = String::new();
     let mut words: Vec<PathBuf> = vec!["unshare".into(), "--mount".into(), "sh".into(), "-c".into()];
     for number in 0..mounts.len() {
@@ -97,8 +97,8 @@ pub fn bound(scratch: &Scratch, run: Run, mounts: &[(&Path, &Path)]) -> Run {
     script += &format!("shift {}; exec \"$@\"", 2 * mounts.len());
     words.extend([script.into(), "sh".into()]);
     words.extend(mounts.iter().flat_map(|(from, to)| [from.to_path_buf(), to.to_path_buf()]));
-    if scratch.who != Who::Root {
-        let id = scratch.who.id().to_string();
+    if who != Who::Root {
+        let id = who.id().to_string();
         words.extend(["setpriv", "--reuid", &id, "--regid", &id, "--clear-groups"].map(PathBuf::from));
     }
     run.by(Who::Root).under(words)
