@@ -10,6 +10,7 @@
 //! process that was inside before, watches the scan and moves an alias between directories it has read already.
 #![forbid(unsafe_code)]
 
+mod copy;
 mod count;
 mod filesystem;
 mod message;
@@ -41,8 +42,8 @@ use crate::view::control::Id;
 
 /// A pass that finds the workspace different from the pass before is repeated this often in all.
 const PASSES: u32 = 5;
-/// Coarse clocks tick at most this far apart (CONFIG_HZ=100, doubled): an older change time is settled.
-const TICK: i64 = 20_000_000;
+/// Change times lag behind the clock by up to a tick, 10 ms at CONFIG_HZ=100.
+const TICK: i64 = 11_000_000;
 
 pub struct Root<'a> {
     /// A directory, or the one file of `--rw FILE`.
@@ -80,6 +81,8 @@ pub struct Report {
     pub control: Vec<(usize, PathBuf)>,
     pub git_dirs: Vec<(usize, PathBuf)>,
     pub git_files: Vec<(usize, PathBuf)>,
+    /// What a killed `scan --separate` has left.
+    pub leftovers: Vec<(usize, PathBuf)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -196,12 +199,12 @@ impl<'a> Scan<'a> {
                 place.node = Some(Node::root(index as u32, fd, &self.budget));
             }
             self.stops.push(id);
-        } else if root.writable {
-            if let (Some(parent), Some(name)) = (root.path.parent(), root.path.file_name()) {
-                let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-                let parent = rustix::fs::open(parent, flags, Mode::empty())?;
-                place.file = Some((parent, name.to_os_string()));
-            }
+        } else if root.writable
+            && let (Some(parent), Some(name)) = (root.path.parent(), root.path.file_name())
+        {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let parent = rustix::fs::open(parent, flags, Mode::empty())?;
+            place.file = Some((parent, name.to_os_string()));
         }
         self.mounts.push(place.mount);
         self.places.push(place);
@@ -258,6 +261,11 @@ impl<'a> Scan<'a> {
     }
 
     /// Walks until what was seen holds together; returns how many passes that took.
+    ///
+    /// Why this suffices: a name that a walk has missed was moved, so the directories it came from and went to
+    /// have changed since the walk began. Each pass reads those again within a moment in which none of them
+    /// changes, and then asks every directory once more. When no other has changed since they were chosen,
+    /// no name was anywhere else in that moment.
     fn passes(&mut self) -> Result<u32, Error> {
         let began = now();
         let none = HashSet::new();
@@ -268,50 +276,59 @@ impl<'a> Scan<'a> {
             return Ok(1);
         }
         let coarse = self.gathered.coarse_times || !filesystem::kernel_has_fine_times();
-        let mut before = Pass { start: began, read: HashMap::new(), hot: self.hot(&groups, began - TICK) };
-        for pass in 2..=PASSES {
-            let pause = if coarse {
-                Duration::from_nanos(TICK.unsigned_abs() * 5 / 4)
-            } else {
-                PAUSES[pass as usize - 2]
-            };
-            std::thread::sleep(pause);
-            let (settled, this) = self.again(&before, began - TICK, coarse).map_err(failed)?;
-            if settled {
+        let mut chosen = now();
+        let mut nodes: Nodes = self.hot(&groups, began - TICK).collect();
+        // Last, because these paths were right a moment ago.
+        nodes.extend(self.changed(began).map_err(failed)?.0);
+        for (pass, pause) in (2..=PASSES).zip(PAUSES) {
+            std::thread::sleep(if coarse { pause.max(SETTLE) } else { pause });
+            let (settled, read, hot) = self.again(&mut nodes, began - TICK, coarse).map_err(failed)?;
+            let asked = now();
+            let (changed, vanished) = self.changed(chosen).map_err(failed)?;
+            if settled && !vanished && changed.keys().all(|id| read.contains(id)) {
                 return Ok(pass);
             }
-            before = this;
+            chosen = asked;
+            nodes.extend(hot);
+            nodes.extend(changed);
         }
         Err(message::changing(&self.paths))
     }
 
-    /// Reads what has changed once more. Settled means: while it was read nothing in there changed.
-    fn again(&mut self, before: &Pass, since: i64, coarse: bool) -> io::Result<(bool, Pass)> {
+    /// Directories that have changed since, and whether some were gone when they were asked.
+    fn changed(&self, since: i64) -> io::Result<(Nodes, bool)> {
+        let found = self.walk(walk::Mode::Changed, since - TICK, &HashSet::new(), self.starts())?;
+        Ok((found.changed.into_iter().collect(), found.vanished))
+    }
+
+    /// Reads these directories once more. Settled means: while they were read nothing in there changed. What has
+    /// not changed for a while is not kept for the next pass.
+    fn again(
+        &mut self,
+        nodes: &mut Nodes,
+        since: i64,
+        coarse: bool,
+    ) -> io::Result<(bool, HashSet<Id>, Nodes)> {
         let start = now();
-        let none = HashSet::new();
-        let changed = self.walk(walk::Mode::Changed, before.start - TICK, &none, self.starts())?.changed;
-        let mut nodes = before.read.clone();
-        nodes.extend(before.hot.iter().map(|(id, node)| (*id, Arc::clone(node))));
-        // Last, because these paths were right a moment ago.
-        nodes.extend(changed);
         let ids: HashSet<Id> = nodes.keys().copied().collect();
-        let visited: HashSet<Id> =
-            self.gathered.read.iter().copied().filter(|id| !ids.contains(id)).collect();
+        let visited = self.gathered.read.iter().copied().filter(|id| !ids.contains(id)).collect();
         self.gathered.names.forget(&ids);
-        let mut found = self.walk(walk::Mode::Again, since, &visited, nodes.into_values().collect())?;
+        let mut found =
+            self.walk(walk::Mode::Again, since, &visited, nodes.drain().map(|(_, node)| node).collect())?;
         let read: HashSet<Id> = found.read.iter().copied().collect();
         self.gathered.names.forget(&read);
 
         let unsettled = |time: i64| coarse && time >= start - TICK && time <= start + TICK;
         let mut settled = !found.vanished;
-        let mut pass = Pass { start, read: HashMap::new(), hot: Vec::new() };
         for (node, id, time) in std::mem::take(&mut found.times) {
             let same = node
                 .reopen(&self.opener)
                 .and_then(|fd| own_stat(&fd))
                 .is_ok_and(|stat| Id::of(&stat) == id && ctime(&stat) == time);
             settled &= same && !unsettled(time);
-            pass.read.insert(id, node);
+            if time >= start - BUSY {
+                nodes.insert(id, node);
+            }
         }
         let (entries, directories) = (self.gathered.entries, self.gathered.directories);
         self.gathered.merge(found);
@@ -321,19 +338,17 @@ impl<'a> Scan<'a> {
         for group in groups.iter().filter(|group| group.newest >= since) {
             settled &= group.steady && !unsettled(group.newest);
         }
-        pass.hot = self.hot(&groups, since);
-        settled &= pass.hot.iter().all(|(id, _)| read.contains(id));
-        Ok((settled, pass))
+        let hot: Nodes = self.hot(&groups, since).collect();
+        settled &= hot.keys().all(|id| read.contains(id));
+        Ok((settled, read, hot))
     }
 
     /// Directories that hold names of inodes which have changed since.
-    fn hot(&self, groups: &[Group], since: i64) -> Vec<(Id, Arc<Node>)> {
-        let hot = groups.iter().filter(|group| group.newest >= since);
+    fn hot<'s>(&'s self, groups: &'s [Group], since: i64) -> impl Iterator<Item = (Id, Arc<Node>)> + 's {
+        let hot = groups.iter().filter(move |group| group.newest >= since);
         let names = hot.flat_map(|group| &group.names).filter_map(|name| self.gathered.names.name(*name));
-        names
-            .filter(|(_, node, _)| self.is_directory(node))
-            .map(|(id, node, _)| (id, Arc::clone(node)))
-            .collect()
+        let in_directory = names.filter(|(_, node, _)| self.is_directory(node));
+        in_directory.map(|(id, node, _)| (id, Arc::clone(node)))
     }
 
     fn is_directory(&self, node: &Node) -> bool {
@@ -392,6 +407,7 @@ impl<'a> Scan<'a> {
             control: sorted(found.control),
             git_dirs: sorted(found.git_dirs),
             git_files: sorted(found.git_files),
+            leftovers: sorted(found.leftovers),
         })
     }
 }
@@ -401,11 +417,13 @@ impl<'a> Scan<'a> {
 const PAUSES: [Duration; 4] =
     [Duration::ZERO, Duration::from_millis(2), Duration::from_millis(10), Duration::from_millis(40)];
 
-struct Pass {
-    start: i64,
-    read: HashMap<Id, Arc<Node>>,
-    hot: Vec<(Id, Arc<Node>)>,
-}
+/// Where change times are coarse, a change may bear the time of the look before it for so long.
+const SETTLE: Duration = Duration::from_millis(15);
+
+/// A directory that changed within this time is likely to change again.
+const BUSY: i64 = 1_000_000_000;
+
+type Nodes = HashMap<Id, Arc<Node>>;
 
 fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
     list.sort();
