@@ -538,7 +538,7 @@ fn a_workspace_that_is_swapped_for_a_refused_one_is_never_written() {
             let workspace = scratch.workspace();
             let (mut started, mut refused) = (0, 0);
             while_swapping(&workspace, &swapped, || {
-                for _ in 0..60 {
+                for _ in 0..50 {
                     let script = "cd \"$1\" && echo pwned > pwned; echo pwned > \"$1/file\"";
                     let words =
                         ["sh".as_ref(), "-c".as_ref(), script.as_ref(), "sh".as_ref(), workspace.as_os_str()];
