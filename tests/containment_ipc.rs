@@ -139,11 +139,6 @@ fn a_fifo_outside_or_in_a_sealed_root_is_not_written_to() {
 }
 
 #[test]
-fn a_fifo_in_a_readable_root_is_not_written_to() {
-    fifo(&[(&["--ro", "@outside"], false), (&["--rw", "@outside"], true)]);
-}
-
-#[test]
 fn abstract_sockets_of_other_programs_are_not_reached() {
     let mut findings = Findings::default();
     for who in EVERYONE {

@@ -95,20 +95,6 @@ fn contents_and_names_of_a_file_handed_in_to_be_read_are_not_changed() {
     handed_in(&["fd-reopen", "fd-truncate", "fd-link-out"]);
 }
 
-#[test]
-fn metadata_of_a_file_handed_in_to_be_read_is_not_changed() {
-    handed_in(&[
-        "fd-fchmod",
-        "fd-fchown",
-        "fd-futimens",
-        "fd-fsetxattr",
-        "fd-fremovexattr",
-        "fd-setflags",
-        "fd-chmod-path",
-        "fd-setxattr-path",
-    ]);
-}
-
 /// As standard input, and as a descriptor that was named.
 #[track_caller]
 fn handed_in(operations: &[&str]) {
