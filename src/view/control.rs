@@ -366,7 +366,8 @@ mod tests {
         assert!(free.git_dirs.is_empty());
         let read_only = look(&dir, Git::ReadOnly);
         assert_eq!(read_only.control[0], Path::new(".git"));
-        assert!(!read_only.control.iter().any(|path| path.starts_with(".git") && path != Path::new(".git")));
+        let below = |path: &PathBuf| path.starts_with(".git") && path != Path::new(".git");
+        assert!(!read_only.control.iter().any(below), "the one row covers what lies below it");
         fs::remove_dir_all(dir).unwrap();
     }
 
