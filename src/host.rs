@@ -131,7 +131,8 @@ fn lack(step: &str, error: io::Error) -> Lack {
     } else if errno == Some(Errno::ENOSPC) {
         Some("the limit user.max_user_namespaces or the nesting depth of 32 is reached")
     } else if std::env::var_os("CONFINE").is_some() {
-        Some("confine is already confined; the outer run can lift this with `--allow userns`")
+        // A landlocked process cannot mount, so no option of the outer run would help.
+        Some("this runs inside confine already, whose own boundary holds here too")
     } else if errno == Some(Errno::EPERM) {
         Some(
             "a container or LSM refuses user namespaces: run the container with a seccomp profile that allows \

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::enforce::limits;
 use crate::enforce::seccomp;
 use crate::error::{Error, Result};
-use crate::host::{Host, Landlock, World};
+use crate::host::{Host, Lack, Landlock, World};
 use crate::policy::{Allowance, Listen, Loopback, Net, Policy, Promise};
 use crate::view::{Backing, Place, View};
 
@@ -104,6 +104,7 @@ impl Plan {
         let namespaces = namespaces(policy, host, supervision.is_some());
         refuse_without_view(policy, view, &namespaces)?;
         let (mut promises, mut waived) = (BTreeMap::new(), BTreeMap::new());
+        let mut lacking = Vec::new();
         for (promise, outcome) in outcomes(policy, host, &namespaces) {
             match outcome {
                 Outcome::Kept(layers) => {
@@ -113,16 +114,12 @@ impl Plan {
                     waived.insert(promise, lack.why);
                 }
                 Outcome::Lacking(lack) if is_wanted(policy, promise, &namespaces) => {
-                    let error = Error::refused(format!("{promise} cannot be kept: {}", lack.why));
-                    let waive = format!("or give it up with `--waive {promise}`");
-                    return Err(error.with_hint(match lack.help {
-                        Some(help) => format!("{help}; {waive}"),
-                        None => waive,
-                    }));
+                    lacking.push((promise, lack));
                 }
                 Outcome::Lacking(_) => {}
             }
         }
+        refuse_lacking(lacking)?;
         let inet = match (policy.network.net, policy.network.connect.is_empty(), policy.network.loopback) {
             (Net::Host, ..) => seccomp::Inet::All,
             (Net::None, false, _) => seccomp::Inet::Tcp,
@@ -245,6 +242,21 @@ fn refuse_unbuilt(policy: &Policy) -> Result<()> {
         Some((option, _)) => Err(Error::refused(format!("{option} is not available in this version"))),
         None => Ok(()),
     }
+}
+
+/// All at once, so that one hint leads through.
+fn refuse_lacking(lacking: Vec<(Promise, Lack)>) -> Result<()> {
+    let join = |before: &str, between: &str| -> String {
+        let names = lacking.iter().map(|(promise, _)| format!("{before}{promise}"));
+        names.collect::<Vec<_>>().join(between)
+    };
+    let (names, waivers) = (join("", " and "), join("--waive ", " "));
+    let Some((_, lack)) = lacking.into_iter().next() else { return Ok(()) };
+    let waive = format!("or give it up with `{waivers}`");
+    Err(Error::refused(format!("{names} cannot be kept: {}", lack.why)).with_hint(match lack.help {
+        Some(help) => format!("{help}; {waive}"),
+        None => waive,
+    }))
 }
 
 /// What only a view can do: Landlock adds rights and takes none away.
