@@ -97,13 +97,9 @@ const GIT_ATTACK: &str = "for f in .git/hooks/x .git/config .git/info/attributes
 fn links_planted_where_mount_points_go_lead_nowhere() {
     let mut findings = Findings::default();
     for who in EVERYONE {
-        for layout in [
-            "git is a link",
-            "parts are links",
-            "git is a file",
-            "links to themselves",
-            "links through proc",
-        ] {
+        for layout in
+            ["git is a link", "parts are links", "git is a file", "links to themselves", "links through proc"]
+        {
             let scratch = Scratch::new(who);
             for dir in ["outside/git", "outside/git/hooks", "outside/git/info", "outside/vscode"] {
                 scratch.dir(dir);
