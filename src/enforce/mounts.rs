@@ -20,6 +20,7 @@ use rustix::mount::{
     fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
 };
 
+use super::kept;
 use super::veil::Veil;
 use crate::error::{Error, Result};
 use crate::plan::{Namespace, Plan};
@@ -55,6 +56,8 @@ pub enum Right {
 enum Region {
     /// Made by us, empty until we put something there.
     Own,
+    /// A tree of `--state`: what is missing is made in it.
+    Kept,
     /// Somebody's tree: nothing is created, and no link is followed.
     Foreign,
 }
@@ -161,6 +164,7 @@ impl Builder<'_> {
             Backing::Copy => return self.copy(&place, source, region),
             Backing::Itself => return self.guard(&place),
             Backing::Bind => (self.clone_tree(&object(source)?, place.access, false)?, Region::Foreign),
+            Backing::Kept => (self.clone_tree(&object(source)?, place.access, false)?, Region::Kept),
             Backing::Veiled => (self.clone_tree(&object(source)?, place.access, true)?, Region::Foreign),
             Backing::Sealed => (self.overlay(&object(source)?, false)?, Region::Foreign),
             Backing::Layer => (self.overlay(&object(source)?, true)?, Region::Foreign),
@@ -305,8 +309,10 @@ impl Builder<'_> {
     }
 
     fn link(&mut self, path: &Path, to: &Path, region: Region) -> io::Result<()> {
-        if region == Region::Foreign {
-            return Ok(());
+        match region {
+            Region::Foreign => return Ok(()),
+            Region::Kept => return kept::link(&self.root, relative(path), to, identity(self.plan)),
+            Region::Own => {}
         }
         self.parents(path)?;
         match symlinkat(to, &self.root, relative(path)) {
@@ -338,6 +344,9 @@ impl Builder<'_> {
                 self.parents(&place.path)?;
                 let path = relative(&place.path);
                 return write_file(self.root.as_fd(), path, &bytes, 0o600, identity(self.plan));
+            }
+            (Source::File(bytes), Region::Kept) => {
+                return kept::copy(&self.root, relative(&place.path), &bytes, identity(self.plan));
             }
             (Source::File(bytes), Region::Foreign) => self.private_file(&bytes, 0o644)?,
             (Source::Files(files), _) => {
@@ -392,6 +401,10 @@ impl Builder<'_> {
         if region == Region::Foreign {
             let target = self.open_foreign(path)?.ok_or(Errno::NOENT)?;
             return mount_on(mount, &target);
+        }
+        if region == Region::Kept {
+            let owner = identity(self.plan);
+            return mount_on(mount, &kept::mount_point(&self.root, relative(path), directory, owner)?);
         }
         let path = relative(path);
         self.parents(path)?;
