@@ -6,6 +6,7 @@ pub mod note;
 mod promises;
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +31,9 @@ pub struct Plan {
     pub waived: BTreeMap<Promise, String>,
     pub world: Scenery,
     pub process: Process,
+    /// Made at most once: a plan does not change after it has been decided.
+    #[serde(skip)]
+    id: OnceLock<String>,
 }
 
 /// What is made once and could be shared by several spawns.
@@ -148,12 +152,13 @@ impl Plan {
                 descriptors: policy.descriptors.clone(),
                 environment,
             },
+            id: OnceLock::new(),
         })
     }
 
     /// SHA-256 over what was decided by policy: no argv, value, descriptor, inode, or what was merely met.
-    pub fn id(&self) -> String {
-        id::of(self)
+    pub fn id(&self) -> &str {
+        self.id.get_or_init(|| id::of(self))
     }
 
     pub fn has(&self, namespace: Namespace) -> bool {

@@ -3,6 +3,7 @@
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
@@ -22,9 +23,18 @@ pub struct Listing {
 impl Listing {
     /// A directory that cannot be listed, or is large, may hold any name.
     pub fn of(directory: &Path) -> Listing {
+        Listing::read(CWD, directory)
+    }
+
+    /// Of a directory that is open, also with `O_PATH`.
+    pub fn below(directory: BorrowedFd<'_>) -> Listing {
+        Listing::read(directory, Path::new("."))
+    }
+
+    fn read(base: BorrowedFd<'_>, directory: &Path) -> Listing {
         let mut listing = Listing::default();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let Ok(fd) = openat(CWD, directory, flags, Mode::empty()) else { return listing };
+        let Ok(fd) = openat(base, directory, flags, Mode::empty()) else { return listing };
         let mut buffer = vec![MaybeUninit::uninit(); BUFFER];
         let mut reader = RawDir::new(&fd, &mut buffer);
         let mut readings = 0;
