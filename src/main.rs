@@ -11,7 +11,7 @@ use confine::error::{Error, Result};
 
 fn main() -> ExitCode {
     match run() {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => ExitCode::from(status),
         Err(error) => {
             // One write a line; when standard error is gone there is nobody left to tell.
             let mut text = format!("confine: {error}\n");
@@ -24,12 +24,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn run() -> Result<()> {
+fn run() -> Result<u8> {
     // First of all: no descriptor of confine's own may land on 0, 1 or 2.
     descriptors::fill_standard().map_err(|source| Error::step("open /dev/null", source))?;
     match cli::parse(std::env::args_os())? {
-        Request::Help(text) | Request::Version(text) => print(&text),
-        Request::Run(invocation) => Err(commands::run::run(invocation)),
+        Request::Help(text) | Request::Version(text) => print(&text).map(|()| 0),
+        Request::Run(invocation) => commands::run::run(invocation),
         Request::Check { .. } | Request::Explain { .. } | Request::Scan { .. } => {
             Err(Error::refused("not available yet"))
         }

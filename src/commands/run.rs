@@ -16,12 +16,10 @@ use crate::record::{Record, Timings};
 use crate::view::View;
 use crate::view::caller::Caller;
 
-/// Becomes the command, or returns the reason why not.
-pub fn run(invocation: Invocation) -> Error {
-    let mut record = match Record::open(invocation.policy.status_fd) {
-        Ok(record) => record,
-        Err(error) => return error,
-    };
+/// Becomes the command; or returns the reason why not; or, supervised, the command's status.
+pub fn run(invocation: Invocation) -> Result<u8> {
+    close_inherited(&invocation.policy)?;
+    let mut record = Record::open(invocation.policy.status_fd)?;
     let timings = Timings::new(invocation.policy.timings);
     match prepare(&invocation, timings) {
         Ok(prepared) => {
@@ -32,7 +30,7 @@ pub fn run(invocation: Invocation) -> Error {
         }
         Err(error) => {
             record.refused(&error);
-            error
+            Err(error)
         }
     }
 }
@@ -73,24 +71,26 @@ pub fn prepare(invocation: &Invocation, mut timings: Timings) -> Result<Prepared
 }
 
 impl Prepared {
-    fn start(self, invocation: Invocation, record: Record) -> Error {
+    fn start(self, invocation: Invocation, record: Record) -> Result<u8> {
         let Prepared { plan, view, caller, mut environment, timings } = self;
         let note = plan::note::text(&plan, &view);
         let id = plan.id();
         environment.pairs.push(("CONFINE_POLICY".into(), id.into()));
-        match exec::Target::prepare(&invocation.command, &environment.pairs, &caller.cwd) {
-            Ok(target) => enforce::apply(enforce::Run {
-                plan: &plan,
-                view,
-                caller: &caller,
-                target,
-                note,
-                record,
-                timings,
-            }),
-            Err(error) => error,
-        }
+        let target = exec::Target::prepare(&invocation.command, &environment.pairs, &caller.cwd)?;
+        enforce::apply(enforce::Run { plan: &plan, view, caller: &caller, target, note, record, timings })
     }
+}
+
+/// Keeps what the policy names by number, env files in the form `/dev/fd/N` too.
+fn close_inherited(policy: &Policy) -> Result<()> {
+    let by_number = |path: &PathBuf| {
+        let text = path.to_str()?;
+        text.strip_prefix("/dev/fd/").or(text.strip_prefix("/proc/self/fd/"))?.parse::<i32>().ok()
+    };
+    let mut keep = policy.descriptors.clone();
+    keep.extend(policy.status_fd);
+    keep.extend(policy.environment.files.iter().filter_map(by_number));
+    descriptors::close_inherited(&keep).map_err(|error| Error::step("close the inherited descriptors", error))
 }
 
 fn read_env_files(policy: &Policy) -> Result<Vec<(OsString, OsString)>> {

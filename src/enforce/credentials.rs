@@ -41,10 +41,19 @@ pub fn apply(process: &Process) -> Result<Emptied> {
             .and_then(|()| setresuid(uid, uid, uid))
             .map_err(|errno| Error::step(format!("become user {uid}"), errno))?;
     }
-    let none = CapabilitySet::empty();
-    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
-        .map_err(|errno| Error::step("empty the capability sets", errno))?;
+    set_bases(CapabilitySet::empty())?;
     Ok(Emptied { bounding })
+}
+
+/// For the monitor, which only ever signals: where the command became another user, that one right stays.
+pub fn drop_capabilities(process: &Process) -> Result<()> {
+    let kept = if process.switch_user { CapabilitySet::KILL } else { CapabilitySet::empty() };
+    set_bases(kept)
+}
+
+fn set_bases(kept: CapabilitySet) -> Result<()> {
+    let sets = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
+    set_capabilities(None, sets).map_err(|errno| Error::step("empty the capability sets", errno))
 }
 
 /// One bit at a time up to the first that this kernel does not know (prctl(2), PR_CAPBSET_DROP: EINVAL).

@@ -22,6 +22,8 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result, paste, show};
 use crate::plan::{Namespace, Plan};
 use crate::record::{Record, Timings};
+use crate::supervise::monitor::Monitor;
+use crate::supervise::{self, Role};
 use crate::sys;
 use crate::view::caller::Caller;
 use crate::view::{Access, Backing, Source, View};
@@ -37,32 +39,41 @@ pub struct Run<'a> {
     pub timings: Timings,
 }
 
-/// Closes the boundary around this process and becomes the command. Returns only with the reason why not.
-pub fn apply(run: Run<'_>) -> Error {
-    match steps(run) {
-        Ok(never) => match never {},
-        Err(error) => error,
-    }
-}
-
-enum Never {}
-
-fn steps(run: Run<'_>) -> Result<Never> {
+/// Closes the boundary around this process and becomes the command. Returns with the reason why not; or, as the
+/// parent of a supervised command, with its status.
+pub fn apply(run: Run<'_>) -> Result<u8> {
     let Run { plan, view, caller, target, note, mut record, mut timings } = run;
     let writable = writable_roots(&view);
     let viewed = plan.has(Namespace::Mount);
 
     raise_oom_score();
     if viewed {
-        namespaces::enter_rest(plan.has(Namespace::Network))
+        namespaces::enter_rest(plan.has(Namespace::Network), plan.has(Namespace::Pid))
             .map_err(|error| Error::step("enter the network and IPC namespaces", error))?;
         if plan.world.loopback {
             namespaces::raise_loopback().map_err(|error| Error::step("bring the loopback up", error))?;
         }
     }
     timings.mark("namespaces");
-    // What has served is kept till execve closes it with all others: a close each would be a hundred calls.
-    let (grants, _served) = if viewed {
+    // From here on there may be two of us: the monitor waits, the child goes on.
+    let link = match &plan.supervision {
+        None => None,
+        Some(supervision) => {
+            let watched = Monitor::watch_caller();
+            match supervise::split()? {
+                Role::Init { link } => Some(link),
+                Role::Monitor { init, link } => {
+                    // What is open here would be kept busy for as long as the command runs.
+                    drop((view, target));
+                    plan.process.descriptors.iter().copied().for_each(sys::close);
+                    let monitor = Monitor::new(link, init, supervision, watched)?;
+                    credentials::drop_capabilities(&plan.process)?;
+                    return Ok(record.ended(monitor.run()));
+                }
+            }
+        }
+    };
+    let (grants, served) = if viewed {
         let (root, grants, mut served) = mounts::build(plan, view, &note)?;
         timings.mark("mounts");
         mounts::enter(&root)?;
@@ -72,8 +83,14 @@ fn steps(run: Run<'_>) -> Result<Never> {
         (without_view(view)?, Vec::new())
     };
     timings.mark("pivot");
+    // What has served is left to execve, which closes it with all others: a close each would be a hundred calls.
+    // An init does not exec, and would keep the old root.
+    let _served = link.is_none().then_some(served);
     enter_directory(caller)?;
     let handed = standard::reopen(&caller.standard, viewed)?;
+    if let Some(link) = link {
+        supervise::init::become_init(link, plan.has(Namespace::Pid), &plan.process)?;
+    }
     // After unshare, or the limit of processes would count the host's.
     limits::apply(&plan.process.limits)?;
     let emptied = credentials::apply(&plan.process)?;

@@ -203,7 +203,7 @@ impl Builder<'_> {
                 let mount = match &place.backing {
                     Backing::Bind => self.clone_tree(&fd, place.access, false)?,
                     Backing::Veiled => self.clone_tree(&fd, place.access, true)?,
-                    Backing::Proc => clone(&fd, RDONLY | NOSUID | NODEV | NOEXEC)?,
+                    Backing::Proc => self.procfs(&fd)?,
                     Backing::Sys => self.sysfs(&fd, &mut fresh)?,
                     layered => self.overlay(&fd, *layered == Backing::Layer)?,
                 };
@@ -309,6 +309,17 @@ impl Builder<'_> {
     fn fresh(&mut self, mode: u32) -> io::Result<OwnedFd> {
         let name = self.fresh_name(mode)?;
         clone_by_name(&self.private, &name)
+    }
+
+    fn procfs(&self, host: &OwnedFd) -> io::Result<OwnedFd> {
+        let flags = RDONLY | NOSUID | NODEV | NOEXEC;
+        if !self.plan.has(Namespace::Pid) {
+            return clone(host, flags);
+        }
+        // The host's would show the host's processes: there is nothing to fall back on.
+        let fs = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        fsconfig_create(&fs)?;
+        Ok(fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::from_bits_retain(flags as u32))?)
     }
 
     /// `fresh` says whether it is a new one, with nothing of the host mounted below.

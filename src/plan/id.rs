@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::{Namespace, Plan, Ruleset};
+use super::{Namespace, Plan, Ruleset, Supervision};
 use crate::enforce::{limits, seccomp};
 use crate::policy::Promise;
 use crate::view::{Origin, Place};
@@ -22,6 +22,7 @@ struct Canonical<'a> {
     promises: &'a BTreeMap<Promise, Vec<String>>,
     ruleset: &'a Ruleset,
     seccomp: &'a seccomp::Rules,
+    supervision: &'a Option<Supervision>,
     switch_user: bool,
     tmp: Option<u64>,
     uid: u32,
@@ -41,6 +42,7 @@ pub fn of(plan: &Plan) -> String {
         promises: &plan.promises,
         ruleset: &world.ruleset,
         seccomp: &process.seccomp,
+        supervision: &plan.supervision,
         switch_user: process.switch_user,
         tmp: world.tmp,
         uid: process.uid,
