@@ -97,9 +97,13 @@ const GIT_ATTACK: &str = "for f in .git/hooks/x .git/config .git/info/attributes
 fn links_planted_where_mount_points_go_lead_nowhere() {
     let mut findings = Findings::default();
     for who in EVERYONE {
-        for layout in
-            ["git is a link", "parts are links", "git is a file", "links to themselves", "links through proc"]
-        {
+        for layout in [
+            "git is a link",
+            "parts are links",
+            "git is a file",
+            "links to themselves",
+            "links through the root of a process",
+        ] {
             let scratch = Scratch::new(who);
             for dir in ["outside/git", "outside/git/hooks", "outside/git/info", "outside/vscode"] {
                 scratch.dir(dir);
@@ -129,7 +133,6 @@ fn links_planted_where_mount_points_go_lead_nowhere() {
                 }
                 _ => {
                     scratch.dir("w/.git");
-                    // Never files of the machine: the twin below has no boundary.
                     let through = format!("/proc/self/root{}/git", outside.display());
                     for part in ["hooks", "config", "info"] {
                         scratch.link(format!("{through}/{part}"), &format!("w/.git/{part}"));
@@ -147,8 +150,8 @@ fn links_planted_where_mount_points_go_lead_nowhere() {
             });
             findings.claim(outcome.ok(), || format!("{who:?}: {layout}: does not start: {}", outcome.tell()));
             let twin = Run::plain(&scratch).shell(GIT_ATTACK);
-            findings
-                .claim(before != Snapshot::of(&outside), || format!("{who:?}: {layout}: {}", twin.tell()));
+            let changed = before != Snapshot::of(&outside);
+            findings.claim(changed, || format!("{who:?}: {layout}: {}", twin.tell()));
         }
     }
     findings.settle();
