@@ -545,7 +545,7 @@ impl Builder<'_> {
             self.grants.push(Grant { fd, right, directory: true });
         }
         match queues() {
-            Ok(fd) => self.grants.push(Grant { fd, right: Right::Write }),
+            Ok(fd) => self.grants.push(Grant { fd, right: Right::Write, directory: true }),
             // A kernel without POSIX message queues.
             Err(Errno::NODEV) => {}
             Err(error) => return Err(error.into()),
