@@ -19,7 +19,7 @@ use rustix::mount::{
     fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
 };
 
-use super::veil::Veil;
+use super::veil::{Veil, unreadable};
 use crate::error::{Error, Result};
 use crate::plan::{Namespace, Plan};
 use crate::sys::{self, MountAttr};
@@ -173,10 +173,8 @@ impl Builder<'_> {
         if place.backing == Backing::Sys {
             self.cover_below_sys()?;
         }
-        if place.backing == Backing::Veiled
-            && let Some(veil) = &self.veil
-        {
-            for (path, directory) in veil.unreadable(&mount, &place.path)? {
+        if place.backing == Backing::Veiled {
+            for (path, directory) in unreadable(&mount, &place.path)? {
                 self.cover(&path, directory, Region::Foreign)?;
             }
         }

@@ -10,8 +10,9 @@ use super::caller::{Caller, read_bounded};
 use super::roots::{Asked, Root};
 use super::toolchains::{TOOLCHAINS, path_directories, prefix};
 use super::trace::{Traced, trace};
-use super::{Access, Backing, Origin, Place, Source, View, cannot_show, system};
-use crate::error::{Error, Result, show};
+use super::{Access, Backing, Origin, Place, Purpose, Source, State, View, cannot_show, system};
+use crate::error::{Error, Result, paste, show};
+use crate::host::Host;
 use crate::policy::Policy;
 
 /// Where HOME is inside: its real place, since ssh and the JVM ask the password file and not the variable.
@@ -34,7 +35,14 @@ pub fn location(caller: &Caller) -> PathBuf {
     if path == Path::new("/") || rows.into_iter().any(clashes) { FALLBACK.into() } else { path }
 }
 
-pub fn add(view: &mut View, policy: &Policy, caller: &Caller, asked: &[Asked]) -> Result<()> {
+pub fn add(
+    view: &mut View,
+    policy: &Policy,
+    caller: &Caller,
+    host: &Host,
+    purpose: Purpose,
+    asked: &[Asked],
+) -> Result<()> {
     for (path, mode, reason) in [
         ("/tmp", 0o1777, "temporary files"),
         ("/var/tmp", 0o1777, "temporary files"),
@@ -61,56 +69,83 @@ pub fn add(view: &mut View, policy: &Policy, caller: &Caller, asked: &[Asked]) -
             view.links(traced.links, Origin::Table);
         }
     }
-    if let Some(state) = &policy.state {
-        add_state(view, caller, state)?;
-    }
+    // Tools are found at the real HOME wherever the command's own is.
+    let kept = match &policy.state {
+        Some(state) => Some(add_state(view, caller, state, host.namespaces(), purpose)?),
+        None => None,
+    };
     if policy.toolchains && !inside_root {
         add_toolchains(view, caller, &home);
         add_git_settings(view, caller, &home);
     } else if policy.toolchains {
         add_path(view, caller, &home);
     }
+    if let (Some(kept), false) = (kept, host.namespaces()) {
+        view.tmp = kept.join("tmp");
+        if !inside_root {
+            view.home = kept.join("home");
+        }
+    }
     Ok(())
 }
 
 /// HOME and /tmp live in the state directory instead of a tmpfs. It is owner-only, since what lies in it is
 /// read by later runs.
-fn add_state(view: &mut View, caller: &Caller, named: &Path) -> Result<()> {
+fn add_state(
+    view: &mut View,
+    caller: &Caller,
+    named: &Path,
+    mounts: bool,
+    purpose: Purpose,
+) -> Result<PathBuf> {
     let path = caller.absolute(named);
     let private = |path: &Path| match fs::DirBuilder::new().mode(0o700).create(path) {
+        _ if purpose == Purpose::Explain => Ok(()),
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
             Err(Error::path("create the state directory", path, error))
         }
         _ => Ok(()),
     };
     private(&path)?;
-    let state = trace(&path).map_err(|error| cannot_show("--state", named, error))?;
-    if !state.is_dir() || state.stat.st_uid != caller.uid || state.stat.st_mode & 0o077 != 0 {
+    let state = match trace(&path) {
+        Err(error) if purpose == Purpose::Explain && error.kind() == std::io::ErrorKind::NotFound => None,
+        other => Some(other.map_err(|error| cannot_show("--state", named, error))?),
+    };
+    let owned = |found: &Traced| found.is_dir() && found.stat.st_uid == caller.uid;
+    if state.as_ref().is_some_and(|state| !owned(state) || state.stat.st_mode & 0o077 != 0) {
         return Err(Error::usage(format!(
             "--state {}: must be a directory that only its owner, uid {}, may enter",
             show(named.as_os_str()),
             caller.uid
         ))
-        .with_hint(format!("chmod 700 {}", show(named.as_os_str()))));
+        .with_hint(format!("chmod 700 {}", paste(named.as_os_str()))));
     }
+    let base = state.as_ref().map_or_else(|| path.clone(), |state| state.path.clone());
     let home = view.home.clone();
     for (name, at) in [("home", home.as_path()), ("tmp", Path::new("/tmp"))] {
-        private(&state.path.join(name))?;
-        let kept = trace(&state.path.join(name)).map_err(|error| cannot_show("--state", named, error))?;
-        if !kept.is_dir() || !kept.links.is_empty() || kept.stat.st_uid != caller.uid {
+        private(&base.join(name))?;
+        let kept = match trace(&base.join(name)) {
+            Err(error) if purpose == Purpose::Explain && error.kind() == std::io::ErrorKind::NotFound => None,
+            other => Some(other.map_err(|error| cannot_show("--state", named, error))?),
+        };
+        if kept.as_ref().is_some_and(|kept| !owned(kept) || !kept.links.is_empty()) {
             return Err(Error::usage(format!(
                 "--state {}: {name} in it is not a directory of its owner",
                 show(named.as_os_str())
             )));
         }
-        let fd = kept.fd.try_clone().map_err(|error| Error::path("keep open", &kept.path, error))?;
         let place = Place {
-            path: at.to_owned(),
+            path: if mounts { at.to_owned() } else { base.join(name) },
             access: Access::Write,
             backing: Backing::Bind,
             origin: Origin::Option,
             reason: "kept from one run to the next by --state".to_owned(),
         };
+        let Some(kept) = kept else {
+            view.insert(place, Source::None);
+            continue;
+        };
+        let fd = kept.fd.try_clone().map_err(|error| Error::path("keep open", &kept.path, error))?;
         view.insert(place, Source::Object(fd));
         view.roots.push(Root {
             object: kept.object(),
@@ -121,8 +156,12 @@ fn add_state(view: &mut View, caller: &Caller, named: &Path) -> Result<()> {
             workspace: false,
         });
     }
-    Ok(())
+    view.state = state.map(|state| State { path: state.path, fd: state.fd });
+    Ok(base)
 }
+
+/// Caches that their tools can use without writing to them.
+const READ_ONLY_CACHES: &[&str] = &["CARGO_HOME", "GOMODCACHE"];
 
 fn add_toolchains(view: &mut View, caller: &Caller, home: &Path) {
     for row in TOOLCHAINS {
@@ -138,6 +177,9 @@ fn add_toolchains(view: &mut View, caller: &Caller, home: &Path) {
         let path = traced.path.clone();
         let backing = if row.layered { Backing::Layer } else { Backing::Bind };
         view.show_object(traced, backing, "a toolchain or its cache");
+        if let Some(variable) = row.variable.filter(|name| !row.layered || READ_ONLY_CACHES.contains(name)) {
+            view.tools.push((variable, path.clone()));
+        }
         for hidden in row.hidden {
             if let Ok(found) = trace(&path.join(hidden)) {
                 let directory = found.is_dir();

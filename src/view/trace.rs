@@ -8,8 +8,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2, readlinkat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, readlinkat};
 use rustix::io::Errno;
+
+/// One name, and never what a link leads to.
+const STEP: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// path_resolution(7) stops after 40 links; so does this walk.
 const MAX_LINKS: usize = 40;
@@ -55,7 +58,22 @@ pub fn trace(path: &Path) -> io::Result<Traced> {
 
 fn open_plain(path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), flags)
+    match openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), flags) {
+        Err(Errno::NOSYS) => open_by_component(path),
+        done => done,
+    }
+}
+
+/// The same where a filter above this process answers for openat2: confine inside confine, some containers.
+fn open_by_component(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let mut here = openat(CWD, "/", STEP | OFlags::DIRECTORY, Mode::empty())?;
+    for name in names(path.as_os_str()).into_iter().filter(|name| !name.is_empty()) {
+        here = openat(&here, &name, STEP, Mode::empty())?;
+        if FileType::from_raw_mode(fstat(&here)?.st_mode) == FileType::Symlink {
+            return Err(Errno::LOOP);
+        }
+    }
+    Ok(here)
 }
 
 /// Without `.`, `..` and doubled slashes. Right only where no component is a link, which the open proves.
@@ -86,8 +104,11 @@ fn trace_links(path: &Path) -> io::Result<Traced> {
             }
             _ => here.push(&name),
         }
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = openat2(CWD, &here, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)?;
+        let fd = match openat2(CWD, &here, STEP, Mode::empty(), ResolveFlags::NO_MAGICLINKS) {
+            // What stands before the last name has been found to be no link, and the open at the end proves it.
+            Err(Errno::NOSYS) => openat(CWD, &here, STEP, Mode::empty())?,
+            done => done?,
+        };
         if FileType::from_raw_mode(fstat(&fd)?.st_mode) != FileType::Symlink {
             continue;
         }
@@ -142,6 +163,23 @@ mod tests {
         let traced = trace(&dir.join("two/../deep")).unwrap();
         assert_eq!(traced.path, dir.join("real/deep"));
         assert_eq!(traced.links, [(dir.join("two"), dir.join("one/deep")), (dir.join("one"), "real".into())]);
+    }
+
+    #[test]
+    fn without_openat2_a_path_opens_the_same_object_and_no_link_is_passed() {
+        let dir = scratch("step");
+        std::fs::create_dir_all(dir.join("a/b")).unwrap();
+        symlink("a", dir.join("link")).unwrap();
+        let inode = |fd: OwnedFd| fstat(&fd).unwrap().st_ino;
+        for path in [dir.join("a/b"), dir.join("a//b/../b/.")] {
+            assert_eq!(
+                open_by_component(&path).map(inode).unwrap(),
+                open_plain(&dir.join("a/b")).map(inode).unwrap()
+            );
+        }
+        for path in [dir.join("link"), dir.join("link/b")] {
+            assert_eq!(open_by_component(&path).unwrap_err(), Errno::LOOP);
+        }
     }
 
     #[test]
