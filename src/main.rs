@@ -11,7 +11,7 @@ use confine::error::{Error, Result};
 
 fn main() -> ExitCode {
     match run() {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             // One write a line; when standard error is gone there is nobody left to tell.
             let mut text = format!("confine: {error}\n");
@@ -24,23 +24,35 @@ fn main() -> ExitCode {
     }
 }
 
-fn run() -> Result<()> {
+/// `confine check` found a default promise that does not hold.
+const NOT_ALL_HOLD: u8 = 1;
+
+fn run() -> Result<ExitCode> {
     // First of all: no descriptor of confine's own may land on 0, 1 or 2.
     descriptors::fill_standard().map_err(|source| Error::step("open /dev/null", source))?;
     match cli::parse(std::env::args_os())? {
         Request::Help(text) | Request::Version(text) => print(&text),
         Request::Run(invocation) => Err(commands::run::run(invocation)),
-        Request::Check { .. } | Request::Explain { .. } | Request::Scan { .. } => {
-            Err(Error::refused("not available yet"))
+        Request::Check { json } => {
+            let checked = commands::check::run(json)?;
+            print(&checked.text)?;
+            Ok(if checked.holds { ExitCode::SUCCESS } else { ExitCode::from(NOT_ALL_HOLD) })
         }
+        Request::Explain { invocation, json } => {
+            let explained = commands::explain::run(&invocation, json)?;
+            print(&explained.text)?;
+            explained.refusal.map_or(Ok(ExitCode::SUCCESS), Err)
+        }
+        Request::Scan { .. } => Err(Error::refused("not available yet")),
     }
 }
 
-fn print(text: &str) -> Result<()> {
+fn print(text: &str) -> Result<ExitCode> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
         // The reader has seen enough (`confine --help | head`).
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        done => done.map_err(|source| Error::step("write to standard output", source)),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        Err(source) => Err(Error::step("write to standard output", source)),
     }
 }

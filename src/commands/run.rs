@@ -13,8 +13,8 @@ use crate::host::Host;
 use crate::plan::{self, Plan};
 use crate::policy::{Policy, env_file};
 use crate::record::{Record, Timings};
-use crate::view::{Purpose, View};
 use crate::view::caller::Caller;
+use crate::view::{Purpose, View};
 
 /// Becomes the command, or returns the reason why not.
 pub fn run(invocation: Invocation) -> Error {
@@ -64,11 +64,16 @@ impl Entered {
     /// Everything else that can be refused.
     pub fn prepare(self, policy: &Policy, purpose: Purpose, timings: &mut Timings) -> Result<Prepared> {
         let Entered { caller, host, pairs } = self;
+        // Before anything is looked through or made.
+        plan::promises(policy, &host)?;
         let view = View::resolve(policy, &caller, &host, purpose)?;
         timings.mark("view");
         let environment = compose(policy, &caller, &view, &host, &pairs);
         let names = environment.pairs.iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
         let plan = Plan::decide(policy, &view, &host, (caller.uid, caller.gid), names)?;
+        if !host.namespaces() && !view.shows(&caller.cwd) {
+            return Err(caller.outside_view());
+        }
         timings.mark("plan");
         Ok(Prepared { plan, view, caller, environment })
     }

@@ -84,25 +84,9 @@ impl Plan {
         identity: (u32, u32),
         environment: Vec<String>,
     ) -> Result<Plan> {
-        refuse_unbuilt(policy)?;
+        let Promises { kept: promises, waived } = promises(policy, host)?;
         let namespaces = namespaces(policy, host);
-        let (mut promises, mut waived, mut lacking) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-        for (promise, outcome) in outcomes(policy, host, &namespaces) {
-            match outcome {
-                Outcome::Kept(layers) => {
-                    promises.insert(promise, layers.into_iter().map(str::to_owned).collect());
-                }
-                Outcome::Lacking(lack) if policy.waive.contains(&promise) && can_be_waived(promise) => {
-                    waived.insert(promise, lack.why);
-                }
-                Outcome::Lacking(lack) if is_wanted(policy, promise, &namespaces) => {
-                    lacking.push((promise, lack));
-                }
-                Outcome::Lacking(_) => {}
-            }
-        }
-        refuse_lacking(policy, host, &lacking)?;
-        refuse_without_view(policy, view, host)?;
+        refuse_without_view(view, host)?;
         let inet = match (policy.network.net, policy.network.connect.is_empty(), policy.network.loopback) {
             (Net::Host, ..) => seccomp::Inet::All,
             (Net::None, false, _) => seccomp::Inet::Tcp,
@@ -155,6 +139,37 @@ impl Plan {
     pub fn has(&self, namespace: Namespace) -> bool {
         self.world.namespaces.contains(&namespace)
     }
+}
+
+/// What is promised, and what was given up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Promises {
+    pub kept: BTreeMap<Promise, Vec<String>>,
+    pub waived: BTreeMap<Promise, String>,
+}
+
+/// The part of the decision that needs no view: a run that is refused here has looked at nothing yet.
+pub fn promises(policy: &Policy, host: &Host) -> Result<Promises> {
+    refuse_unbuilt(policy)?;
+    let namespaces = namespaces(policy, host);
+    let (mut kept, mut waived, mut lacking) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+    for (promise, outcome) in outcomes(policy, host, &namespaces) {
+        match outcome {
+            Outcome::Kept(layers) => {
+                kept.insert(promise, layers.into_iter().map(str::to_owned).collect());
+            }
+            Outcome::Lacking(lack) if policy.waive.contains(&promise) && can_be_waived(promise) => {
+                waived.insert(promise, lack.why);
+            }
+            Outcome::Lacking(lack) if is_wanted(policy, promise, &namespaces) => {
+                lacking.push((promise, lack));
+            }
+            Outcome::Lacking(_) => {}
+        }
+    }
+    refuse_lacking(policy, host, &lacking)?;
+    refuse_options(policy, host)?;
+    Ok(Promises { kept, waived })
 }
 
 /// The default set, what was required, and less nothing: a waiver matters only where a promise is lacking.
@@ -242,28 +257,34 @@ fn can_be_waived(promise: Promise) -> bool {
     !matches!(promise, Promise::WriteScope | Promise::ReadScope)
 }
 
-/// What only a view can do: Landlock adds rights and takes none away.
-fn refuse_without_view(policy: &Policy, view: &View, host: &Host) -> Result<()> {
+/// Options that mean something only where there is a view: Landlock adds rights and takes none away.
+fn refuse_options(policy: &Policy, host: &Host) -> Result<()> {
     let World::Missing(lack) = &host.world else { return Ok(()) };
-    let refused = |what: String| {
-        let error = Error::refused(format!("{what}: {}", lack.why));
-        match &lack.help {
-            Some(help) => error.with_hint(help.clone()),
-            None => error,
-        }
-    };
     let options = [
         ("--user", policy.user.is_some()),
         ("--git read-only", policy.git == Git::ReadOnly),
         ("--hardlinks protect", policy.hardlinks == Hardlinks::Protect),
     ];
     if let Some((option, _)) = options.iter().find(|(_, asked)| *asked) {
-        return Err(refused(format!("{option} needs a mount namespace")));
+        return Err(without_view(format!("{option} needs a mount namespace"), lack));
     }
     if policy.state.is_none() {
         return Err(Error::refused(format!("HOME and /tmp cannot be private here: {}", lack.why))
             .with_hint("keep HOME and TMPDIR in a directory of your own: `--state DIR`"));
     }
+    Ok(())
+}
+
+fn without_view(what: String, lack: &Lack) -> Error {
+    let error = Error::refused(format!("{what}: {}", lack.why));
+    match &lack.help {
+        Some(help) => error.with_hint(help.clone()),
+        None => error,
+    }
+}
+
+fn refuse_without_view(view: &View, host: &Host) -> Result<()> {
+    let World::Missing(lack) = &host.world else { return Ok(()) };
     let narrowed = |place: &&Place| {
         let inside =
             |root: &Root| root.writable && place.path != root.path && place.path.starts_with(&root.path);
@@ -271,7 +292,7 @@ fn refuse_without_view(policy: &Policy, view: &View, host: &Host) -> Result<()> 
     };
     if let Some(place) = view.places().find(narrowed) {
         let path = show(place.path.as_os_str());
-        return Err(refused(format!("{path} cannot be narrowed without a mount namespace")));
+        return Err(without_view(format!("{path} cannot be narrowed without a mount namespace"), lack));
     }
     if let Some(path) = view.mounted.first() {
         return Err(Error::refused(format!(

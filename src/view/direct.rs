@@ -6,12 +6,10 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use super::caller::Caller;
-use super::trace::trace;
 use super::{Access, Backing, Entry, Origin, Source, View, system};
 use crate::error::{Error, Result};
 
-pub fn reduce(view: &mut View, caller: &Caller) -> Result<()> {
+pub fn reduce(view: &mut View) -> Result<()> {
     for (path, mut entry) in std::mem::take(&mut view.entries) {
         let place = &mut entry.place;
         match place.backing {
@@ -37,10 +35,6 @@ pub fn reduce(view: &mut View, caller: &Caller) -> Result<()> {
     }
     for (path, reason) in system::SYS_HIDDEN.iter().filter(|(path, _)| Path::new(path).exists()) {
         view.table(*path, Access::Hidden, Backing::Cover { directory: true }, reason, Source::None);
-    }
-    let here = trace(&caller.cwd).map_err(|_| caller.outside_view())?;
-    if !view.is_visible(&here.path) {
-        return Err(caller.outside_view());
     }
     view.mounted = mounted_inside(view)?;
     Ok(())
@@ -92,7 +86,8 @@ mod tests {
 
     #[test]
     fn blanks_and_backslashes_in_mount_points_are_read_back() {
-        let list = b"36 35 98:0 /root /a\\040b\\134c rw - ext4 /dev/x rw\n37 35 98:0 / /plain rw - ext4 x rw\n";
+        let list =
+            b"36 35 98:0 /root /a\\040b\\134c rw - ext4 /dev/x rw\n37 35 98:0 / /plain rw - ext4 x rw\n";
         let found: Vec<PathBuf> = mount_points(list).collect();
         assert_eq!(found, [PathBuf::from("/a b\\c"), PathBuf::from("/plain")]);
     }

@@ -183,7 +183,7 @@ impl View {
         if host.namespaces() {
             sockets::cover(&mut view, host, caller)?;
         } else {
-            direct::reduce(&mut view, caller)?;
+            direct::reduce(&mut view)?;
         }
         Ok(view)
     }
@@ -217,6 +217,11 @@ impl View {
                     Backing::Fresh { .. } | Backing::Copy | Backing::Link { .. }
                 )
         })
+    }
+
+    /// Whether what is at this name on the host would be seen.
+    pub fn shows(&self, path: &Path) -> bool {
+        trace::trace(path).is_ok_and(|found| self.is_visible(&found.path))
     }
 
     fn insert(&mut self, place: Place, source: Source) {
