@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use confine::cli::{self, Request};
@@ -43,7 +44,10 @@ fn run() -> Result<ExitCode> {
             print(&explained.text)?;
             explained.refusal.map_or(Ok(ExitCode::SUCCESS), Err)
         }
-        Request::Scan { .. } => Err(Error::refused("not available yet")),
+        Request::Scan { dirs, separate, json } => {
+            let dirs: Vec<PathBuf> = dirs.into_iter().map(PathBuf::from).collect();
+            commands::scan::run(&dirs, separate, json).map(ExitCode::from)
+        }
     }
 }
 
