@@ -12,7 +12,7 @@ use confine::error::{Error, Result};
 
 fn main() -> ExitCode {
     match run() {
-        Ok(code) => code,
+        Ok(status) => ExitCode::from(status),
         Err(error) => {
             // One write a line; when standard error is gone there is nobody left to tell.
             let mut text = format!("confine: {error}\n");
@@ -28,35 +28,35 @@ fn main() -> ExitCode {
 /// `confine check` found a default promise that does not hold.
 const NOT_ALL_HOLD: u8 = 1;
 
-fn run() -> Result<ExitCode> {
+fn run() -> Result<u8> {
     // First of all: no descriptor of confine's own may land on 0, 1 or 2.
     descriptors::fill_standard().map_err(|source| Error::step("open /dev/null", source))?;
     match cli::parse(std::env::args_os())? {
-        Request::Help(text) | Request::Version(text) => print(&text),
-        Request::Run(invocation) => Err(commands::run::run(invocation)),
+        Request::Help(text) | Request::Version(text) => print(&text).map(|()| 0),
+        Request::Run(invocation) => commands::run::run(invocation),
         Request::Check { json } => {
             let checked = commands::check::run(json)?;
             print(&checked.text)?;
-            Ok(if checked.holds { ExitCode::SUCCESS } else { ExitCode::from(NOT_ALL_HOLD) })
+            Ok(if checked.holds { 0 } else { NOT_ALL_HOLD })
         }
         Request::Explain { invocation, json } => {
             let explained = commands::explain::run(&invocation, json)?;
             print(&explained.text)?;
-            explained.refusal.map_or(Ok(ExitCode::SUCCESS), Err)
+            explained.refusal.map_or(Ok(0), Err)
         }
         Request::Scan { dirs, separate, json } => {
             let dirs: Vec<PathBuf> = dirs.into_iter().map(PathBuf::from).collect();
-            commands::scan::run(&dirs, separate, json).map(ExitCode::from)
+            commands::scan::run(&dirs, separate, json)
         }
     }
 }
 
-fn print(text: &str) -> Result<ExitCode> {
+fn print(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => Ok(ExitCode::SUCCESS),
+        Ok(()) => Ok(()),
         // The reader has seen enough (`confine --help | head`).
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(source) => Err(Error::step("write to standard output", source)),
     }
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::plan::{JSON_VERSION, Plan};
+use crate::supervise::monitor::Outcome;
 use crate::sys;
 
 /// The status descriptor, if one was given. It is closed by execve(2), so the command cannot write to it.
@@ -52,6 +53,23 @@ impl Record {
             line["scan"] = json!({ "entries": entries, "microseconds": microseconds });
         }
         self.write(line).map_err(|error| Error::step("write the status line", error))
+    }
+
+    /// The last line of a supervised run. Returns the status to end with.
+    pub fn ended(&mut self, outcome: Outcome) -> u8 {
+        let status = outcome.status();
+        let mut line = json!({ "version": JSON_VERSION, "event": "ended", "status": status });
+        line["outcome"] = match outcome {
+            Outcome::Exited(_) => "exited".into(),
+            Outcome::Signalled(signal) => {
+                line["signal"] = signal.into();
+                "signalled".into()
+            }
+            Outcome::TimedOut => "timed-out".into(),
+            Outcome::Ended => "ended".into(),
+        };
+        let _ = self.write(line);
+        status
     }
 
     /// Best effort: there is an error to report already.

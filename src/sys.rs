@@ -79,18 +79,47 @@ pub fn place_descriptor(from: BorrowedFd<'_>, to: RawFd) -> io::Result<()> {
     check(unsafe { libc::dup2(from.as_raw_fd(), to) }.into()).map(drop)
 }
 
-/// Runs `child` in a fork and returns the child's pid; the child ends with the status that `child` returns.
-/// The caller has one thread: in a process with more, only async-signal-safe calls may follow a fork.
-pub fn fork(child: impl FnOnce() -> i32) -> io::Result<libc::pid_t> {
+/// fork(2): the child's pid in the parent, None in the child. The caller has one thread: in a process with more,
+/// only async-signal-safe calls may follow.
+pub fn fork_into_two() -> io::Result<Option<libc::pid_t>> {
     // SAFETY: the process has one thread (the contract above), so the child's copy of memory is consistent.
     match check(unsafe { libc::fork() }.into())? {
-        0 => {
-            let status = child();
-            // SAFETY: _exit takes any status, and skips the parent's exit handlers and buffers on purpose.
-            unsafe { libc::_exit(status) }
-        }
-        pid => Ok(pid as libc::pid_t),
+        0 => Ok(None),
+        pid => Ok(Some(pid as libc::pid_t)),
     }
+}
+
+/// Runs `child` in a fork and returns the child's pid; the child ends with the status that `child` returns. The
+/// caller has one thread.
+pub fn fork(child: impl FnOnce() -> i32) -> io::Result<libc::pid_t> {
+    match fork_into_two()? {
+        Some(pid) => Ok(pid),
+        None => leave(child()),
+    }
+}
+
+/// Ends this process at once, without the exit handlers and buffers that it shares with its parent.
+pub fn leave(status: i32) -> ! {
+    // SAFETY: _exit takes any status and does not return.
+    unsafe { libc::_exit(status) }
+}
+
+/// kill(2) with any number, real-time signals too, which nix has no names for.
+pub fn kill(pid: libc::pid_t, signal: i32) -> io::Result<()> {
+    // SAFETY: two integers; the kernel checks both.
+    check(unsafe { libc::kill(pid, signal) }.into()).map(drop)
+}
+
+/// close_range(2), Linux 5.9.
+pub fn close_range(first: u32, last: u32) -> io::Result<()> {
+    // SAFETY: three integers. The caller has opened nothing yet, so no owned descriptor is among them.
+    check(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0u32) }).map(drop)
+}
+
+/// Closes an inherited descriptor for good.
+pub fn close(fd: RawFd) {
+    // SAFETY: only numbers that confine was started with are passed: nothing here owns them.
+    unsafe { libc::close(fd) };
 }
 
 /// The default action for each signal whose bit is set in `ignored` (bit N-1 is signal N), and an empty signal

@@ -79,8 +79,19 @@ struct Weak {
 }
 
 pub fn run(json: bool) -> Result<Checked> {
-    let found = attempt::attempt()?;
+    let found = attempt::attempt(&[])?;
     let mut promises = found.promises;
+    // Tried apart: their parent is not part of an ordinary run, and may fail where that does not.
+    let supervised: Vec<Promise> =
+        promises.iter().filter(|(_, row)| row.kept && !row.default).map(|(promise, _)| *promise).collect();
+    if found.failure.is_none()
+        && !supervised.is_empty()
+        && let Some(failure) = attempt::attempt(&supervised)?.failure
+    {
+        for row in promises.values_mut().filter(|row| row.kept && !row.default) {
+            (row.kept, row.why, row.help) = (false, Some(failure.why.clone()), failure.help.clone());
+        }
+    }
     if let Some(failure) = &found.failure {
         // A set-up that fails as a whole keeps nothing.
         for row in promises.values_mut().filter(|row| row.kept) {

@@ -73,6 +73,9 @@ fn prose(prepared: &Prepared) -> String {
     for (promise, why) in &plan.waived {
         let _ = writeln!(text, "  {:<15} {why}", promise.name());
     }
+    if let Some(supervision) = &plan.supervision {
+        let _ = writeln!(text, "\na parent stays, for\n  {}", supervision.reasons.join("\n  "));
+    }
     text.push_str("\nview\n");
     for place in &plan.world.view {
         let path = show(place.path.as_os_str()).to_string();

@@ -16,12 +16,10 @@ use crate::record::{Record, Timings};
 use crate::view::caller::Caller;
 use crate::view::{Purpose, View};
 
-/// Becomes the command, or returns the reason why not.
-pub fn run(invocation: Invocation) -> Error {
-    let mut record = match Record::open(invocation.policy.status_fd) {
-        Ok(record) => record,
-        Err(error) => return error,
-    };
+/// Becomes the command; or returns the reason why not; or, supervised, the command's status.
+pub fn run(invocation: Invocation) -> Result<u8> {
+    close_inherited(&invocation.policy)?;
+    let mut record = Record::open(invocation.policy.status_fd)?;
     let mut timings = Timings::new(invocation.policy.timings);
     let prepared = enter(&invocation.policy, &mut timings)
         .and_then(|entered| entered.prepare(&invocation.policy, Purpose::Run, &mut timings));
@@ -29,7 +27,7 @@ pub fn run(invocation: Invocation) -> Error {
         Ok(prepared) => prepared.start(&invocation.command, record, timings),
         Err(error) => {
             record.refused(&error);
-            error
+            Err(error)
         }
     }
 }
@@ -88,7 +86,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    pub fn start(self, command: &[OsString], mut record: Record, timings: Timings) -> Error {
+    pub fn start(self, command: &[OsString], mut record: Record, timings: Timings) -> Result<u8> {
         let Prepared { plan, view, caller, mut environment } = self;
         if let Some(report) = &view.scan {
             record.scanned(report.entries, report.elapsed.as_micros());
@@ -108,10 +106,22 @@ impl Prepared {
             }),
             Err(error) => {
                 record.refused(&error);
-                error
+                Err(error)
             }
         }
     }
+}
+
+/// Keeps what the policy names by number, env files in the form `/dev/fd/N` too.
+fn close_inherited(policy: &Policy) -> Result<()> {
+    let by_number = |path: &PathBuf| {
+        let text = path.to_str()?;
+        text.strip_prefix("/dev/fd/").or(text.strip_prefix("/proc/self/fd/"))?.parse::<i32>().ok()
+    };
+    let mut keep = policy.descriptors.clone();
+    keep.extend(policy.status_fd);
+    keep.extend(policy.environment.files.iter().filter_map(by_number));
+    descriptors::close_inherited(&keep).map_err(|error| Error::step("close the inherited descriptors", error))
 }
 
 fn read_env_files(policy: &Policy) -> Result<Vec<(OsString, OsString)>> {

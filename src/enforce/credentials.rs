@@ -42,13 +42,28 @@ pub fn apply(process: &Process) -> Result<Emptied> {
             .and_then(|()| setresuid(uid, uid, uid))
             .map_err(|errno| Error::step(format!("become user {uid}"), errno))?;
     }
-    let none = CapsHashSet::new();
-    for set in [CapSet::Effective, CapSet::Permitted, CapSet::Inheritable] {
-        caps::set(None, set, &none).map_err(|error| {
+    set_bases(&CapsHashSet::new())?;
+    Ok(Emptied { bounding })
+}
+
+/// For the monitor, which only ever signals: where the command became another user, that one right stays.
+pub fn drop_capabilities(process: &Process) -> Result<()> {
+    let mut kept = CapsHashSet::new();
+    if process.switch_user {
+        kept.insert(Capability::CAP_KILL);
+    }
+    set_bases(&kept)
+}
+
+fn set_bases(kept: &CapsHashSet) -> Result<()> {
+    for (set, kept) in
+        [(CapSet::Inheritable, &CapsHashSet::new()), (CapSet::Effective, kept), (CapSet::Permitted, kept)]
+    {
+        caps::set(None, set, kept).map_err(|error| {
             Error::step("empty the capability sets", std::io::Error::other(error.to_string()))
         })?;
     }
-    Ok(Emptied { bounding })
+    Ok(())
 }
 
 /// One bit at a time up to the first that this kernel does not know (prctl(2), PR_CAPBSET_DROP: EINVAL).

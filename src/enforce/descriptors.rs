@@ -273,6 +273,22 @@ pub fn check_passed(fds: &[RawFd]) -> Result<()> {
     Ok(())
 }
 
+/// Closes what was inherited above 2, but for `keep`. To be called before confine opens anything itself: a
+/// supervisor that held a caller's pipe open would keep its reader waiting.
+pub fn close_inherited(keep: &[RawFd]) -> io::Result<()> {
+    let mut keep: Vec<u32> =
+        keep.iter().filter_map(|&fd| u32::try_from(fd).ok()).filter(|&fd| fd > 2).collect();
+    keep.sort_unstable();
+    let mut first = 3;
+    for fd in keep {
+        if fd > first {
+            sys::close_range(first, fd - 1)?;
+        }
+        first = first.max(fd.saturating_add(1));
+    }
+    sys::close_range(first, u32::MAX)
+}
+
 /// Every descriptor above 2 closes at execve, but for `keep`. By range and not up to a limit: descriptors opened
 /// before the limit was lowered lie above it. They stay open till then, for an execve that fails must still
 /// be reported.

@@ -22,6 +22,8 @@ use std::path::PathBuf;
 use crate::error::{Error, Result, paste, show};
 use crate::plan::{Namespace, Plan};
 use crate::record::{Record, Timings};
+use crate::supervise::monitor::Monitor;
+use crate::supervise::{self, Role};
 use crate::sys;
 use crate::view::caller::Caller;
 use crate::view::{Access, Backing, View};
@@ -37,34 +39,45 @@ pub struct Run<'a> {
     pub timings: Timings,
 }
 
-/// Closes the boundary around this process and becomes the command. Returns only with the reason why not.
-pub fn apply(mut run: Run<'_>) -> Error {
+/// Closes the boundary around this process and becomes the command. Returns with the reason why not; or, as the
+/// parent of a supervised command, with its status.
+pub fn apply(mut run: Run<'_>) -> Result<u8> {
     let mut record = std::mem::take(&mut run.record);
-    match steps(run, &mut record) {
-        Ok(never) => match never {},
-        Err(error) => {
-            record.refused(&error);
-            error
-        }
-    }
+    steps(run, &mut record).inspect_err(|error| record.refused(error))
 }
 
-enum Never {}
-
-fn steps(run: Run<'_>, record: &mut Record) -> Result<Never> {
+fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
     let Run { plan, view, caller, target, note, mut timings, .. } = run;
     let writable = writable_roots(&view);
     let viewed = plan.has(Namespace::Mount);
 
     raise_oom_score();
     if viewed {
-        namespaces::enter_rest(plan.has(Namespace::Network))
+        namespaces::enter_rest(plan.has(Namespace::Network), plan.has(Namespace::Pid))
             .map_err(|error| Error::step("enter the network and IPC namespaces", error))?;
         if plan.world.loopback {
             namespaces::raise_loopback().map_err(|error| Error::step("bring the loopback up", error))?;
         }
     }
     timings.mark("namespaces");
+    // From here on there may be two of us: the monitor waits, the child goes on.
+    let link = match &plan.supervision {
+        None => None,
+        Some(supervision) => {
+            let watched = Monitor::watch_caller();
+            match supervise::split()? {
+                Role::Init { link } => Some(link),
+                Role::Monitor { init, link } => {
+                    // What is open here would be kept busy for as long as the command runs.
+                    drop((view, target));
+                    plan.process.descriptors.iter().copied().for_each(sys::close);
+                    let monitor = Monitor::new(link, init, supervision, watched)?;
+                    credentials::drop_capabilities(&plan.process)?;
+                    return Ok(record.ended(monitor.run()));
+                }
+            }
+        }
+    };
     let grants = if viewed {
         let (root, grants) = mounts::build(plan, view, &note)?;
         timings.mark("mounts");
@@ -76,6 +89,9 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<Never> {
     timings.mark("pivot");
     enter_directory(caller)?;
     let handed = standard::reopen(&caller.standard, viewed)?;
+    if let Some(link) = link {
+        supervise::init::become_init(link, plan.has(Namespace::Pid), &plan.process)?;
+    }
     // After unshare, or the limit of processes would count the host's.
     limits::apply(&plan.process.limits)?;
     let emptied = credentials::apply(&plan.process)?;

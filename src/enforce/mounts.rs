@@ -164,7 +164,7 @@ impl Builder<'_> {
                 let mount = devpts()?;
                 return self.attach(&mount, &place.path, true, region);
             }
-            Backing::Proc => (clone(&object(source)?, RDONLY | NOSUID | NODEV | NOEXEC)?, Region::Foreign),
+            Backing::Proc => (self.procfs(source)?, Region::Foreign),
             Backing::Sys => (self.sysfs(source)?, Region::Foreign),
         };
         let (mount, inner) = shown;
@@ -250,6 +250,17 @@ impl Builder<'_> {
     fn fresh(&mut self, mode: u32) -> io::Result<OwnedFd> {
         let directory = self.fresh_directory(mode)?;
         clone(&directory, NOSUID | NODEV)
+    }
+
+    fn procfs(&self, source: Source) -> io::Result<OwnedFd> {
+        let flags = RDONLY | NOSUID | NODEV | NOEXEC;
+        if !self.plan.has(Namespace::Pid) {
+            return clone(&object(source)?, flags);
+        }
+        // The host's would show the host's processes: there is nothing to fall back on.
+        let fs = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        fsconfig_create(&fs)?;
+        Ok(fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::from_bits_retain(flags as u32))?)
     }
 
     fn sysfs(&self, source: Source) -> io::Result<OwnedFd> {

@@ -84,10 +84,12 @@ pub fn rehearse(uid: u32, gid: u32) -> std::result::Result<(), (&'static str, io
     }
 }
 
-/// The namespaces that come after the plan. `network` is left out when the host's network was asked for.
-pub fn enter_rest(network: bool) -> io::Result<()> {
+/// The namespaces that come after the plan. `network` is left out when the host's network was asked for; `pid`
+/// begins with the next child.
+pub fn enter_rest(network: bool, pid: bool) -> io::Result<()> {
     let mut flags = CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWUTS | CloneFlags::CLONE_NEWCGROUP;
     flags.set(CloneFlags::CLONE_NEWNET, network);
+    flags.set(CloneFlags::CLONE_NEWPID, pid);
     Ok(unshare(flags)?)
 }
 

@@ -33,6 +33,7 @@ pub fn of(plan: &Plan) -> String {
         "seccomp": plan.process.seccomp,
         "limits": plan.process.limits,
         "environment": environment,
+        "supervision": plan.supervision,
     });
     let mut id = String::with_capacity(64);
     for byte in hmac_sha256::Hash::hash(canonical.to_string().as_bytes()) {

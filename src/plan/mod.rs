@@ -6,6 +6,7 @@ pub mod note;
 mod promises;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +31,19 @@ pub struct Plan {
     pub waived: BTreeMap<Promise, String>,
     pub world: Scenery,
     pub process: Process,
+    /// None: the command has no parent but confine's own caller.
+    pub supervision: Option<Supervision>,
+}
+
+/// What a parent is there for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Supervision {
+    /// The promises and options that need it.
+    pub reasons: Vec<String>,
+    /// The tree ends with confine's caller, and on TERM after the grace.
+    pub teardown: bool,
+    pub timeout: Option<Duration>,
+    pub grace: Option<Duration>,
 }
 
 /// What is made once and could be shared by several spawns.
@@ -54,6 +68,7 @@ pub enum Namespace {
     Ipc,
     Uts,
     Cgroup,
+    Pid,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,7 +100,8 @@ impl Plan {
         environment: Vec<String>,
     ) -> Result<Plan> {
         let Promises { kept: promises, waived } = promises(policy, host)?;
-        let namespaces = namespaces(policy, host);
+        let supervision = supervision(policy, host);
+        let namespaces = namespaces(policy, host, supervision.is_some());
         refuse_without_view(view, host)?;
         let inet = match (policy.network.net, policy.network.connect.is_empty(), policy.network.loopback) {
             (Net::Host, ..) => seccomp::Inet::All,
@@ -128,6 +144,7 @@ impl Plan {
                 descriptors: policy.descriptors.clone(),
                 environment,
             },
+            supervision,
         })
     }
 
@@ -151,7 +168,7 @@ pub struct Promises {
 /// The part of the decision that needs no view: a run that is refused here has looked at nothing yet.
 pub fn promises(policy: &Policy, host: &Host) -> Result<Promises> {
     refuse_unbuilt(policy)?;
-    let namespaces = namespaces(policy, host);
+    let namespaces = namespaces(policy, host, supervision(policy, host).is_some());
     let (mut kept, mut waived, mut lacking) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
     for (promise, outcome) in outcomes(policy, host, &namespaces) {
         match outcome {
@@ -181,7 +198,32 @@ pub fn is_wanted(policy: &Policy, promise: Promise, namespaces: &[Namespace]) ->
     }
 }
 
-pub fn namespaces(policy: &Policy, host: &Host) -> Vec<Namespace> {
+/// The reasons for a parent, if there are any.
+pub fn supervision(policy: &Policy, host: &Host) -> Option<Supervision> {
+    let required = |promise: Promise| policy.require.contains(&promise);
+    let limits = &policy.limits;
+    let reasons: Vec<String> = [
+        ("--require process-hiding", required(Promise::ProcessHiding)),
+        ("--require teardown", required(Promise::Teardown)),
+        (
+            "process-scope, which Landlock does not keep below ABI 6",
+            host.namespaces() && host.landlock.abi() < 6,
+        ),
+        ("--timeout", limits.timeout.is_some()),
+    ]
+    .into_iter()
+    .filter(|(_, needed)| *needed)
+    .map(|(reason, _)| reason.to_owned())
+    .collect();
+    (!reasons.is_empty()).then(|| Supervision {
+        reasons,
+        teardown: required(Promise::Teardown),
+        timeout: limits.timeout,
+        grace: limits.grace,
+    })
+}
+
+pub fn namespaces(policy: &Policy, host: &Host, supervised: bool) -> Vec<Namespace> {
     if !host.namespaces() {
         return Vec::new();
     }
@@ -191,6 +233,9 @@ pub fn namespaces(policy: &Policy, host: &Host) -> Vec<Namespace> {
     }
     if policy.network.is_own() {
         list.push(Namespace::Network);
+    }
+    if supervised {
+        list.push(Namespace::Pid);
     }
     list
 }
@@ -203,16 +248,12 @@ fn refuse_unbuilt(policy: &Policy) -> Result<()> {
         ("--max-disk", limits.disk.is_some()),
         ("--max-output", limits.output.is_some()),
         ("--max-cpu", limits.cpu.is_some()),
-        ("--timeout", limits.timeout.is_some()),
-        ("--grace", limits.grace.is_some()),
         ("--listen", policy.network.listen != Listen::None),
         ("--loopback host", policy.network.loopback == Loopback::Host),
         ("--allow unix-datagram", policy.allow.contains(&Allowance::UnixDatagram)),
     ];
     match options.iter().find(|(_, asked)| *asked) {
-        Some((option, _)) => Err(Error::refused(format!(
-            "{option} needs a supervising parent, which this version does not have"
-        ))),
+        Some((option, _)) => Err(Error::refused(format!("{option} is not available in this version"))),
         None => Ok(()),
     }
 }

@@ -178,7 +178,8 @@ fn processes(note: &mut Note, plan: &Plan) {
 }
 
 fn limits(note: &mut Note, plan: &Plan) {
-    let bounds = plan.process.limits.iter().any(|limit| limit.what != What::Core);
+    let timeout = plan.supervision.as_ref().and_then(|supervision| supervision.timeout);
+    let bounds = timeout.is_some() || plan.process.limits.iter().any(|limit| limit.what != What::Core);
     if bounds || plan.has(Namespace::Mount) {
         note.line("\nLIMITS");
     }
@@ -194,6 +195,9 @@ fn limits(note: &mut Note, plan: &Plan) {
             }
             What::Core => {}
         }
+    }
+    if let Some(timeout) = timeout {
+        note.line(&format!("  {} s in all, then everything in here is ended; `--timeout`", timeout.as_secs_f64()));
     }
     if plan.has(Namespace::Mount) {
         let size = match plan.world.tmp {

@@ -50,17 +50,17 @@ impl Facts<'_> {
             Promise::SocketScope => self.sockets(),
             Promise::ProcessScope => match landlock_lack(self.host.landlock, SCOPES_ABI, "ruling signals") {
                 None => kept(&["landlock", "seccomp"]),
+                Some(_) if self.namespaces.contains(&Namespace::Pid) => kept(&["pid-namespace", "seccomp"]),
                 Some(lack) => Outcome::Lacking(lack),
             },
             Promise::ProcessHiding => {
-                lacking("a PID namespace needs a supervising parent, which this version does not have", None)
+                self.with_pid_namespace("other processes are hidden by a PID namespace only")
             }
             Promise::NoGain => kept(&["no-new-privs", "capabilities", "securebits", "seccomp"]),
             Promise::CleanStart => kept(&["descriptors", "environment", "keyring", "signals"]),
             Promise::Ceilings => self.ceilings(),
-            Promise::Teardown => lacking(
-                "ending what a command started needs a supervising parent, which this version does not have",
-                None,
+            Promise::Teardown => self.with_pid_namespace(
+                "only the end of a PID namespace leaves nothing, however its parent died",
             ),
         }
     }
@@ -82,6 +82,10 @@ impl Facts<'_> {
             }
             World::User | World::Privileged => kept(&["view"]),
         }
+    }
+
+    fn with_pid_namespace(&self, why: &str) -> Outcome {
+        if self.view { kept(&["pid-namespace"]) } else { self.no_view(why) }
     }
 
     fn network(&self) -> Outcome {

@@ -42,11 +42,12 @@ struct Met {
     scratch: Option<PathBuf>,
 }
 
-pub fn attempt() -> Result<Found> {
+/// `require`: promises beyond the default ones that the run is to keep.
+pub fn attempt(require: &[Promise]) -> Result<Found> {
     let step = |error| Error::step("try the set-up in a child", error);
     let (mut told, tell) = io::pipe().map_err(step)?;
     // The process has one thread still: nothing has been started since main.
-    let child = sys::fork(move || in_child(tell)).map_err(step)?;
+    let child = sys::fork(move || in_child(tell, require)).map_err(step)?;
     let mut lines = String::new();
     let read = told.read_to_string(&mut lines);
     let ended = waitpid(Pid::from_raw(child), None).map_err(|errno| step(errno.into()))?;
@@ -84,27 +85,29 @@ fn unknown(promise: Promise) -> Row {
     Row { default, kept: true, layers: Vec::new(), why: None, help: None }
 }
 
-fn in_child(mut tell: io::PipeWriter) -> i32 {
+fn in_child(mut tell: io::PipeWriter, require: &[Promise]) -> i32 {
     let mut record = match Record::open(Some(tell.as_raw_fd())) {
         Ok(record) => record,
         Err(error) => return error.status().into(),
     };
-    let error = match set_up(&mut tell) {
+    match set_up(&mut tell, require) {
         Ok((prepared, command)) => {
             drop(tell);
-            prepared.start(&command, record, Timings::new(false))
+            prepared.start(&command, record, Timings::new(false)).unwrap_or_else(|error| error.status()).into()
         }
-        Err((met, error)) => {
-            let _ = met.then(|| tell.write_all(b"\n"));
+        Err((missing, error)) => {
+            let _ = missing.then(|| tell.write_all(b"\n"));
             record.refused(&error);
-            error
+            error.status().into()
         }
-    };
-    error.status().into()
+    }
 }
 
 /// The flag says that the first line is missing.
-fn set_up(tell: &mut io::PipeWriter) -> std::result::Result<(Prepared, Vec<OsString>), (bool, Error)> {
+fn set_up(
+    tell: &mut io::PipeWriter,
+    require: &[Promise],
+) -> std::result::Result<(Prepared, Vec<OsString>), (bool, Error)> {
     let before = |error| (true, error);
     let program =
         env::current_exe().map_err(|error| before(Error::step("find confine's own program file", error)))?;
@@ -117,6 +120,7 @@ fn set_up(tell: &mut io::PipeWriter) -> std::result::Result<(Prepared, Vec<OsStr
     let mut timings = Timings::new(false);
     let mut entered = run::enter(&policy, &mut timings).map_err(before)?;
     let mut met = look(&policy, &entered.host);
+    policy.require.extend(require);
     // What is lacking is told; the rest is tried.
     policy.waive = met.promises.iter().filter(|(_, row)| !row.kept).map(|(promise, _)| *promise).collect();
     let scratch = if entered.host.namespaces() {
@@ -174,7 +178,8 @@ fn on_disk() -> io::Result<PathBuf> {
 }
 
 fn look(policy: &Policy, host: &Host) -> Met {
-    let namespaces = plan::namespaces(policy, host);
+    let supervised = plan::supervision(policy, host).is_some();
+    let namespaces = plan::namespaces(policy, host, supervised);
     let rows = plan::outcomes(policy, host, &namespaces).into_iter().map(|(promise, outcome)| {
         let default = plan::is_wanted(policy, promise, &namespaces);
         let row = match outcome {
