@@ -4,6 +4,8 @@
 mod id;
 pub mod note;
 mod promises;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -197,7 +197,10 @@ fn limits(note: &mut Note, plan: &Plan) {
         }
     }
     if let Some(timeout) = timeout {
-        note.line(&format!("  {} s in all, then everything in here is ended; `--timeout`", timeout.as_secs_f64()));
+        note.line(&format!(
+            "  {} s in all, then everything in here is ended; `--timeout`",
+            timeout.as_secs_f64()
+        ));
     }
     if plan.has(Namespace::Mount) {
         let size = match plan.world.tmp {

@@ -68,7 +68,9 @@ impl Promise {
             }
             Promise::ReadScope => "contents and listings are readable only beneath readable roots",
             Promise::PathHiding => "names outside cannot be probed",
-            Promise::AliasFree => "no hard link, device node or submount of a writable root reaches outside it",
+            Promise::AliasFree => {
+                "no hard link, device node or submount of a writable root reaches outside it"
+            }
             Promise::NetworkScope => "no network but what was asked for",
             Promise::SocketScope => "no other program's socket or System V or POSIX IPC can be reached",
             Promise::ProcessScope => "no process outside can be signalled, traced, read or limited",

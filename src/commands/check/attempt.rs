@@ -93,7 +93,10 @@ fn in_child(mut tell: io::PipeWriter, require: &[Promise]) -> i32 {
     match set_up(&mut tell, require) {
         Ok((prepared, command)) => {
             drop(tell);
-            prepared.start(&command, record, Timings::new(false)).unwrap_or_else(|error| error.status()).into()
+            prepared
+                .start(&command, record, Timings::new(false))
+                .unwrap_or_else(|error| error.status())
+                .into()
         }
         Err((missing, error)) => {
             let _ = missing.then(|| tell.write_all(b"\n"));
