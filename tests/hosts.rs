@@ -345,9 +345,9 @@ fn plain_devices_and_proc_are_usable() {
         let scratch = scratch(who);
         let outcome = poor(&scratch).shell(
             "set -e; echo x >/dev/null; head -c 4 /dev/urandom | wc -c; head -c 2 /dev/zero | wc -c; cat </dev/null; \
-             echo to-stderr >/dev/stderr; bash -c 'cat /proc/self/comm'; test -r /proc/cpuinfo; nproc >/dev/null",
+             { echo to >/dev/stderr; } 2>&1 | cat; bash -c 'cat /proc/self/comm'; test -r /proc/cpuinfo; nproc >/dev/null",
         );
-        assert!(outcome.ok() && outcome.out == "4\n2\ncat\n", "{who:?}: {}", outcome.tell());
+        assert!(outcome.ok() && outcome.out == "4\n2\nto\ncat\n", "{who:?}: {}", outcome.tell());
         let disks = poor(&scratch).shell("ls /dev; cat /sys/kernel/debug/x; ls /sys/kernel/debug");
         assert!(!disks.ok() && disks.out.is_empty(), "{}", disks.tell());
     }

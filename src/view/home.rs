@@ -99,12 +99,16 @@ fn add_state(
     purpose: Purpose,
 ) -> Result<PathBuf> {
     let path = caller.absolute(named);
-    let private = |path: &Path| match fs::DirBuilder::new().mode(0o700).create(path) {
-        _ if purpose == Purpose::Explain => Ok(()),
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            Err(Error::path("create the state directory", path, error))
+    let private = |path: &Path| {
+        if purpose == Purpose::Explain {
+            return Ok(());
         }
-        _ => Ok(()),
+        match fs::DirBuilder::new().mode(0o700).create(path) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                Err(Error::path("create the state directory", path, error))
+            }
+            _ => Ok(()),
+        }
     };
     private(&path)?;
     let state = match trace(&path) {
