@@ -173,7 +173,7 @@ fn no_inherited_descriptor_reaches_the_command_but_those_named() {
         let attack = scratch.attack();
         let secret = scratch.file("outside/secret", "an open secret\n");
         for (number, limit) in
-            [("3", "0"), ("9", "0"), ("900", "0"), ("3000", "0"), ("3000", "256"), ("9", "8")]
+            [("3", "0"), ("9", "0"), ("900", "0"), ("3000", "0"), ("3000", "256"), ("100", "64")]
         {
             let wrapper =
                 [attack.as_os_str(), "with-fd".as_ref(), number.as_ref(), secret.as_os_str(), limit.as_ref()];
@@ -449,9 +449,12 @@ fn links_planted_where_mount_points_go_lead_nowhere() {
                 format!("{who:?}: {layout}: {changed:?}, {}", outcome.tell())
             });
             findings.claim(outcome.ok(), || format!("{who:?}: {layout}: does not start: {}", outcome.tell()));
-            let twin = Run::plain(&scratch).shell(GIT_ATTACK);
-            findings
-                .claim(before != Snapshot::of(&outside), || format!("{who:?}: {layout}: {}", twin.tell()));
+            // Never without a boundary where the links lead to the machine's own files.
+            if layout != "links to system files" {
+                let twin = Run::plain(&scratch).shell(GIT_ATTACK);
+                let changed = before != Snapshot::of(&outside);
+                findings.claim(changed, || format!("{who:?}: {layout}: {}", twin.tell()));
+            }
         }
     }
     findings.settle();
@@ -542,7 +545,7 @@ fn a_workspace_that_is_swapped_for_a_refused_one_is_never_written() {
                     let script = "cd \"$1\" && echo pwned > pwned; echo pwned > \"$1/file\"";
                     let words =
                         ["sh".as_ref(), "-c".as_ref(), script.as_ref(), "sh".as_ref(), workspace.as_os_str()];
-                    let outcome = Run::confined(&scratch).cwd("/").command(words).run();
+                    let outcome = Run::confined(&scratch).cwd("/usr").command(words).run();
                     match outcome.code() {
                         Some(125) => refused += 1,
                         _ => started += 1,
@@ -596,9 +599,16 @@ fn without_namespaces_the_command_does_not_start_by_default() {
         let scratch = Scratch::new(who);
         let attack = scratch.attack();
         let wrapper = [attack.as_os_str(), "no-namespaces".as_ref()];
-        let outcome = Run::confined(&scratch).under(wrapper).command(["touch", "started"]).run();
-        let named = ["metadata-scope", "socket-scope"].iter().any(|promise| outcome.err.contains(promise));
-        findings.claim(outcome.code() == Some(125) && named, || format!("{who:?}: {}", outcome.tell()));
+        let state = scratch.dir("state");
+        fs::set_permissions(&state, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        for (grants, named) in [(&[][..], "HOME"), (&["--state", "@state"], "metadata-scope")] {
+            let run = Run::confined(&scratch).options(options(&scratch, grants)).under(wrapper);
+            let outcome = run.command(["touch", "started"]).run();
+            let told = outcome.err.contains(named) && outcome.err.contains("hint: ");
+            findings.claim(outcome.code() == Some(125) && told, || {
+                format!("{who:?}: {grants:?}: {}", outcome.tell())
+            });
+        }
         findings.claim(!scratch.path("w/started").exists(), || format!("{who:?}: was started"));
         let twin = Run::plain(&scratch).under(wrapper).command(["touch", "started"]).run();
         findings.claim(twin.ok(), || format!("{who:?}: unconfined: {}", twin.tell()));

@@ -135,6 +135,7 @@ fn access(place: &Place) -> &'static str {
 fn backing(place: &Place) -> &'static str {
     match place.backing {
         Backing::Bind => "host",
+        Backing::Kept => "kept",
         Backing::Veiled => "veiled",
         Backing::Sealed => "sealed",
         Backing::Layer => "layer",

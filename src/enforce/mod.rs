@@ -7,6 +7,7 @@ pub mod descriptors;
 mod direct;
 pub mod environment;
 pub mod exec;
+mod kept;
 pub mod landlock;
 pub mod limits;
 pub mod mounts;

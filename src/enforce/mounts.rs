@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use nix::mount::{MntFlags, umount2};
 use nix::unistd::{fchdir, pivot_root};
 use rustix::fs::{
-    AtFlags, CWD, Gid, Mode, OFlags, ResolveFlags, Uid, chownat, mkdirat, openat, openat2, symlinkat,
+    AtFlags, CWD, Gid, Mode, OFlags, ResolveFlags, StatxFlags, Uid, chownat, mkdirat, openat, openat2, statx,
+    symlinkat,
 };
 use rustix::io::Errno;
 use rustix::mount::{
@@ -19,6 +20,7 @@ use rustix::mount::{
     fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
 };
 
+use super::kept;
 use super::veil::{Veil, unreadable};
 use crate::error::{Error, Result};
 use crate::plan::{Namespace, Plan};
@@ -54,6 +56,8 @@ pub enum Right {
 enum Region {
     /// Made by us, empty until we put something there.
     Own,
+    /// A tree of `--state`: what is missing is made in it.
+    Kept,
     /// Somebody's tree: nothing is created, and no link is followed.
     Foreign,
 }
@@ -102,10 +106,18 @@ pub fn enter(root: &OwnedFd) -> Result<()> {
         fchdir(root)?;
         // pivot_root(2), "pivot_root(".", ".")": the old root lies on top of the new one and is taken off.
         pivot_root(".", ".")?;
-        umount2(".", MntFlags::MNT_DETACH)?;
+        // umount2(2) takes the topmost: first what was stacked on the old root, then that. `..` of the root leads
+        // to whatever is left there, the whole host.
+        while mount_id("/..")? != mount_id("/")? {
+            umount2("/..", MntFlags::MNT_DETACH)?;
+        }
         sys::mount_setattr(root.as_fd(), 0, &MountAttr { attr_set: RDONLY, ..MountAttr::default() })
     };
     change().map_err(|error| Error::step("enter the new root", error))
+}
+
+fn mount_id(path: &str) -> io::Result<u64> {
+    Ok(statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID)?.stx_mnt_id)
 }
 
 /// Both tmpfs are stacked on the old root, so that taking that off takes the private one along: what is bound
@@ -152,6 +164,7 @@ impl Builder<'_> {
             Backing::Copy => return self.copy(&place, source, region),
             Backing::Itself => return self.guard(&place),
             Backing::Bind => (self.clone_tree(&object(source)?, place.access, false)?, Region::Foreign),
+            Backing::Kept => (self.clone_tree(&object(source)?, place.access, false)?, Region::Kept),
             Backing::Veiled => (self.clone_tree(&object(source)?, place.access, true)?, Region::Foreign),
             Backing::Sealed => (self.overlay(&object(source)?, false)?, Region::Foreign),
             Backing::Layer => (self.overlay(&object(source)?, true)?, Region::Foreign),
@@ -294,8 +307,10 @@ impl Builder<'_> {
     }
 
     fn link(&mut self, path: &Path, to: &Path, region: Region) -> io::Result<()> {
-        if region == Region::Foreign {
-            return Ok(());
+        match region {
+            Region::Foreign => return Ok(()),
+            Region::Kept => return kept::link(&self.root, relative(path), to, identity(self.plan)),
+            Region::Own => {}
         }
         self.parents(path)?;
         match symlinkat(to, &self.root, relative(path)) {
@@ -327,6 +342,9 @@ impl Builder<'_> {
                 self.parents(&place.path)?;
                 let path = relative(&place.path);
                 return write_file(self.root.as_fd(), path, &bytes, 0o600, identity(self.plan));
+            }
+            (Source::File(bytes), Region::Kept) => {
+                return kept::copy(&self.root, relative(&place.path), &bytes, identity(self.plan));
             }
             (Source::File(bytes), Region::Foreign) => self.private_file(&bytes, 0o644)?,
             (Source::Files(files), _) => {
@@ -381,6 +399,10 @@ impl Builder<'_> {
         if region == Region::Foreign {
             let target = self.open_foreign(path)?.ok_or(Errno::NOENT)?;
             return mount_on(mount, &target);
+        }
+        if region == Region::Kept {
+            let owner = identity(self.plan);
+            return mount_on(mount, &kept::mount_point(&self.root, relative(path), directory, owner)?);
         }
         let path = relative(path);
         self.parents(path)?;

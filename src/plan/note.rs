@@ -54,7 +54,7 @@ impl Note {
 
 fn files(note: &mut Note, plan: &Plan) {
     let list = || plan.world.view.iter();
-    let shown = |place: &&Place| matches!(place.backing, Backing::Bind | Backing::Sealed);
+    let shown = |place: &&Place| matches!(place.backing, Backing::Bind | Backing::Kept | Backing::Sealed);
     note.line("\nFILES");
     note.places("read and write", list().filter(shown).filter(|place| place.access == Access::Write));
     note.places(

@@ -22,9 +22,9 @@ pub struct Caller {
     pub switch: bool,
     /// As named by PWD where that is the same directory, so that links the user came through exist inside.
     pub cwd: PathBuf,
-    /// Where confine itself was started: names in options are seen from here, whatever `--chdir` says.
-    pub from: PathBuf,
     pub cwd_object: (u64, u64),
+    /// Where relative paths of options start, whatever `--chdir` says.
+    start: PathBuf,
     pub environment: Vec<(OsString, OsString)>,
     pub standard: Vec<Standard>,
 }
@@ -52,7 +52,7 @@ impl Caller {
             gid,
             entry: None,
             switch: false,
-            from: cwd.clone(),
+            start: cwd.clone(),
             cwd,
             cwd_object: (here.dev(), here.ino()),
             environment,
@@ -101,9 +101,9 @@ impl Caller {
         self.environment.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
     }
 
-    /// The path as an absolute one, seen from the caller's working directory.
+    /// The path as an absolute one, seen from where confine was started.
     pub fn absolute(&self, path: &Path) -> PathBuf {
-        if path == Path::new(".") { self.from.clone() } else { self.from.join(path) }
+        if path == Path::new(".") { self.start.clone() } else { self.start.join(path) }
     }
 }
 

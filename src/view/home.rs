@@ -141,7 +141,8 @@ fn add_state(
         let place = Place {
             path: if mounts { at.to_owned() } else { base.join(name) },
             access: Access::Write,
-            backing: Backing::Bind,
+            // Without mounts it is the host's own directory at its own name.
+            backing: if mounts { Backing::Kept } else { Backing::Bind },
             origin: Origin::Option,
             reason: "kept from one run to the next by --state".to_owned(),
         };

@@ -11,9 +11,6 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, readlinkat};
 use rustix::io::Errno;
 
-/// One name, and never what a link leads to.
-const STEP: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-
 /// path_resolution(7) stops after 40 links; so does this walk.
 const MAX_LINKS: usize = 40;
 
@@ -59,16 +56,22 @@ pub fn trace(path: &Path) -> io::Result<Traced> {
 fn open_plain(path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     match openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), flags) {
-        Err(Errno::NOSYS) => open_by_component(path),
-        done => done,
+        Err(Errno::NOSYS) => open_by_steps(path),
+        result => result,
     }
 }
 
-/// The same where a filter above this process answers for openat2: confine inside confine, some containers.
-fn open_by_component(path: &Path) -> rustix::io::Result<OwnedFd> {
-    let mut here = openat(CWD, "/", STEP | OFlags::DIRECTORY, Mode::empty())?;
-    for name in names(path.as_os_str()).into_iter().filter(|name| !name.is_empty()) {
-        here = openat(&here, &name, STEP, Mode::empty())?;
+/// What openat2 does, where a filter above us answers ENOSYS: containers of older engines, confine itself. Each
+/// step starts from the descriptor before it, so that no component can be swapped for a link unseen.
+fn open_by_steps(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let start = if path.is_absolute() { c"/" } else { c"." };
+    let mut here = openat(CWD, start, flags, Mode::empty())?;
+    for name in path.as_os_str().as_bytes().split(|&byte| byte == b'/').skip(usize::from(path.is_absolute()))
+    {
+        // An empty name is a doubled or a last slash: it asks for a directory.
+        let name = if name.is_empty() { b"." } else { name };
+        here = openat(&here, name, flags, Mode::empty())?;
         if FileType::from_raw_mode(fstat(&here)?.st_mode) == FileType::Symlink {
             return Err(Errno::LOOP);
         }
@@ -104,10 +107,11 @@ fn trace_links(path: &Path) -> io::Result<Traced> {
             }
             _ => here.push(&name),
         }
-        let fd = match openat2(CWD, &here, STEP, Mode::empty(), ResolveFlags::NO_MAGICLINKS) {
-            // What stands before the last name has been found to be no link, and the open at the end proves it.
-            Err(Errno::NOSYS) => openat(CWD, &here, STEP, Mode::empty())?,
-            done => done?,
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = match openat2(CWD, &here, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS) {
+            // What a link swapped in meanwhile would lead to is refused by the last open.
+            Err(Errno::NOSYS) => openat(CWD, &here, flags, Mode::empty())?,
+            result => result?,
         };
         if FileType::from_raw_mode(fstat(&fd)?.st_mode) != FileType::Symlink {
             continue;
@@ -166,19 +170,27 @@ mod tests {
     }
 
     #[test]
-    fn without_openat2_a_path_opens_the_same_object_and_no_link_is_passed() {
-        let dir = scratch("step");
+    fn opening_by_steps_finds_the_same_and_refuses_the_same() {
+        let dir = scratch("steps");
         std::fs::create_dir_all(dir.join("a/b")).unwrap();
+        std::fs::write(dir.join("file"), "").unwrap();
         symlink("a", dir.join("link")).unwrap();
-        let inode = |fd: OwnedFd| fstat(&fd).unwrap().st_ino;
-        for path in [dir.join("a/b"), dir.join("a//b/../b/.")] {
-            assert_eq!(
-                open_by_component(&path).map(inode).unwrap(),
-                open_plain(&dir.join("a/b")).map(inode).unwrap()
-            );
-        }
-        for path in [dir.join("link"), dir.join("link/b")] {
-            assert_eq!(open_by_component(&path).unwrap_err(), Errno::LOOP);
+        for name in [
+            "",
+            "a/b",
+            "a/./b/../b",
+            "a//b",
+            "file",
+            "file/",
+            "file/.",
+            "missing",
+            "link",
+            "link/b",
+            "a/../link",
+        ] {
+            let path = dir.join(name);
+            let object = |fd: OwnedFd| fstat(&fd).map(|stat| stat.st_ino);
+            assert_eq!(open_by_steps(&path).and_then(object), open_plain(&path).and_then(object), "{name}");
         }
     }
 

@@ -121,7 +121,6 @@ static const struct call calls[] = {
     {"migrate_pages", SYS_migrate_pages, {0x7fffffff, 64, 0, 0}},
     {"move_pages", SYS_move_pages, {0x7fffffff, 0, 0, 0, 0}},
     {"kcmp", SYS_kcmp, {0x7fffffff, 0x7fffffff, 0, 0, 0}},
-    {"pidfd_getfd", NR_pidfd_getfd, {-1, 0, 0}},
     {"personality-read-implies-exec", SYS_personality, {0x0400000}},
 #ifdef __x86_64__
     {"iopl", SYS_iopl, {9}},

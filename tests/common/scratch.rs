@@ -127,9 +127,11 @@ impl Drop for Scratch {
     }
 }
 
-/// By write, not by rename or link: the copy must have one name and an inode of its own.
+/// By write, not by rename or link: the copy must have one name and an inode of its own. In another process: what other
+/// threads start meanwhile would inherit the open file, and starting the copy would fail with ETXTBSY.
 pub fn copy(from: &Path, to: &Path) {
-    fs::copy(from, to).unwrap_or_else(|error| panic!("copy {} to {}: {error}", from.display(), to.display()));
+    let status = Command::new("cp").arg(from).arg(to).status().unwrap();
+    assert!(status.success(), "copy {} to {}", from.display(), to.display());
     fs::set_permissions(to, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
