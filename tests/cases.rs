@@ -7,7 +7,7 @@ mod common;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::thread;
 
 use common::{EVERYONE, Findings, Run, Scratch, Who};
@@ -110,8 +110,7 @@ fn tools_below_home_that_path_leads_to_run_through_their_links() {
             scratch.dir(dir);
         }
         for tool in [format!("{deep}/tool"), "home/.local/opt/kit/bin/linked".to_owned()] {
-            let path = scratch.file(&tool, "#!/usr/bin/env sh\necho found\n");
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+            scratch.script(&tool, "#!/usr/bin/env sh\necho found\n");
         }
         scratch.link("../opt/kit/bin/linked", "home/.local/bin/linked");
         for (dir, tool) in [(deep, "tool"), ("home/.local/bin", "linked")] {
@@ -130,8 +129,7 @@ fn a_directory_of_the_workspace_on_path_and_scripts_without_a_fixed_interpreter_
         let scratch = Scratch::new(who);
         scratch.dir("w/bin");
         for name in ["w/bin/mine", "w/script"] {
-            let path = scratch.file(name, "#!/usr/bin/env bash\necho hit\n");
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+            scratch.script(name, "#!/usr/bin/env bash\necho hit\n");
         }
         let path = format!("{}:/usr/bin:/bin", scratch.path("w/bin").display());
         for command in ["mine", "./script"] {

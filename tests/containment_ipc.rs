@@ -110,6 +110,34 @@ fn sockets_of_other_programs_are_not_reached_wherever_they_lie() {
     findings.settle();
 }
 
+/// A read-only mount lets a FIFO be written to, and what is written reaches whoever reads it outside.
+#[track_caller]
+fn fifo(rows: &[(&[&str], bool)]) {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        let fifo = scratch.path("outside/fifo");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, 0o644.into()).unwrap();
+        scratch.give(&fifo);
+        for (grants, works) in rows {
+            // Held open at both ends, so that to open it never waits.
+            let reader = fs::OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
+            let run = Run::confined(&scratch).options(options(&scratch, grants));
+            let outcome = run.attack(&scratch, ["write-rdwr".as_ref(), fifo.as_os_str()]);
+            let waiting = rustix::io::ioctl_fionread(&reader).unwrap();
+            findings.claim((waiting > 0) == *works, || {
+                format!("{who:?}: {grants:?}: {waiting} bytes, {}", outcome.tell())
+            });
+        }
+    }
+    findings.settle();
+}
+
+#[test]
+fn a_fifo_outside_or_in_a_sealed_root_is_not_written_to() {
+    fifo(&[(&[], false), (&["--seal", "@outside"], false), (&["--rw", "@outside"], true)]);
+}
+
 #[test]
 fn abstract_sockets_of_other_programs_are_not_reached() {
     let mut findings = Findings::default();

@@ -20,7 +20,7 @@ pub fn grants(view: View, note: &str) -> Result<Vec<Grant>> {
         .map(|place| place.path.clone())
         .collect();
     for entry in view.entries.values().filter(|entry| entry.place.backing == Backing::Veiled) {
-        if let Source::Object(fd) = &entry.source {
+        if let Source::Object { fd, .. } = &entry.source {
             let found = veil::unreadable(fd, &entry.place.path)
                 .map_err(|error| Error::path("look into", &entry.place.path, error))?;
             hidden.extend(found.into_iter().map(|(path, _)| path));
@@ -30,7 +30,7 @@ pub fn grants(view: View, note: &str) -> Result<Vec<Grant>> {
     if let Some(state) = &view.state {
         let fd = write_note(&state.fd, note)
             .map_err(|error| Error::path("write the note in", &state.path, error))?;
-        grants.push(Grant { fd, right: Right::Read });
+        grants.push(Grant { fd, right: Right::Read, directory: false });
     }
     for (path, entry) in view.entries {
         let right = match (entry.place.access, &entry.place.backing) {
@@ -39,8 +39,8 @@ pub fn grants(view: View, note: &str) -> Result<Vec<Grant>> {
             (Access::Read, Backing::Bind | Backing::Veiled | Backing::Proc | Backing::Sys) => Right::Read,
             _ => continue,
         };
-        if let Source::Object(fd) = entry.source {
-            grant_around(fd, &path, right, &hidden, &mut grants)
+        if let Source::Object { fd, directory } = entry.source {
+            grant_around(fd, directory, &path, right, &hidden, &mut grants)
                 .map_err(|error| Error::path("look into", path, error))?;
         }
     }
@@ -49,13 +49,14 @@ pub fn grants(view: View, note: &str) -> Result<Vec<Grant>> {
 
 fn grant_around(
     fd: OwnedFd,
+    directory: bool,
     path: &Path,
     right: Right,
     hidden: &[PathBuf],
     grants: &mut Vec<Grant>,
 ) -> io::Result<()> {
     if !hidden.iter().any(|hidden| hidden.starts_with(path)) {
-        grants.push(Grant { fd, right });
+        grants.push(Grant { fd, right, directory });
         return Ok(());
     }
     if hidden.iter().any(|hidden| hidden == path) {
@@ -71,8 +72,9 @@ fn grant_around(
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let Ok(inner) = openat(&fd, &name, flags, Mode::empty()) else { continue };
         // A rule on a link itself matches nothing; what it leads to is another path.
-        if FileType::from_raw_mode(fstat(&inner)?.st_mode) != FileType::Symlink {
-            grant_around(inner, &path.join(&name), right, hidden, grants)?;
+        let kind = FileType::from_raw_mode(fstat(&inner)?.st_mode);
+        if kind != FileType::Symlink {
+            grant_around(inner, kind == FileType::Directory, &path.join(&name), right, hidden, grants)?;
         }
     }
     Ok(())

@@ -79,15 +79,19 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
             }
         }
     };
-    let grants = if viewed {
-        let (root, grants) = mounts::build(plan, view, &note)?;
+    let (grants, served) = if viewed {
+        let (root, grants, mut served) = mounts::build(plan, view, &note)?;
         timings.mark("mounts");
         mounts::enter(&root)?;
-        grants
+        served.push(root);
+        (grants, served)
     } else {
-        direct::grants(view, &note)?
+        (direct::grants(view, &note)?, Vec::new())
     };
     timings.mark("pivot");
+    // What has served is left to execve, which closes it with all others: a close each would be a hundred calls.
+    // An init does not exec, and would keep the old root.
+    let _served = link.is_none().then_some(served);
     enter_directory(caller)?;
     let handed = standard::reopen(&caller.standard, viewed)?;
     if let Some(link) = link {
@@ -129,11 +133,17 @@ fn writable_roots(view: &View) -> Vec<PathBuf> {
 /// The kernel picks the sandbox first when memory runs out. Best effort: a container may forbid it, and nothing
 /// was promised. Before /proc becomes read-only.
 fn raise_oom_score() {
-    const PATH: &str = "/proc/self/oom_score_adj";
+    use std::os::unix::fs::FileExt;
     const RAISED: i32 = 500;
-    let present = fs::read_to_string(PATH).ok().and_then(|text| text.trim().parse::<i32>().ok());
+    let options = fs::OpenOptions::new().read(true).write(true).open("/proc/self/oom_score_adj");
+    let Ok(file) = options else { return };
+    let mut text = [0; 16];
+    let present = file
+        .read_at(&mut text, 0)
+        .ok()
+        .and_then(|length| std::str::from_utf8(text.get(..length)?).ok()?.trim().parse::<i32>().ok());
     if present.is_some_and(|present| present < RAISED) {
-        let _ = fs::write(PATH, RAISED.to_string());
+        let _ = file.write_at(RAISED.to_string().as_bytes(), 0);
     }
 }
 

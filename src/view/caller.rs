@@ -130,13 +130,36 @@ fn passwd_entry(file: &[u8], uid: u32) -> Option<PasswdEntry> {
 /// At most `limit` bytes of a regular file; anything else, or more, is an error.
 pub fn read_bounded(file: fs::File, limit: u64) -> io::Result<Vec<u8>> {
     use std::io::Read;
-    if !file.metadata()?.is_file() {
+    let found = file.metadata()?;
+    if !found.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
-    let mut bytes = Vec::new();
+    // One more than there is, or std would look for the end in small steps.
+    let mut bytes = Vec::with_capacity(found.len().min(limit) as usize + 1);
     if file.take(limit + 1).read_to_end(&mut bytes)? as u64 > limit {
         return Err(io::Error::other("too large"));
     }
+    Ok(bytes)
+}
+
+/// A file of /proc, which tells no size: read in steps of a page and not from 32 bytes upwards.
+pub fn read_proc(path: &str) -> io::Result<Vec<u8>> {
+    use std::io::Read;
+    let mut file = fs::File::open(path)?;
+    let mut bytes = vec![0; 4096];
+    let mut length = 0;
+    loop {
+        match file.read(&mut bytes[length..]) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if bytes.len() - length < 2048 {
+            bytes.resize(bytes.len() * 2, 0);
+        }
+    }
+    bytes.truncate(length);
     Ok(bytes)
 }
 

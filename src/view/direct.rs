@@ -43,7 +43,7 @@ pub fn reduce(view: &mut View) -> Result<()> {
 /// A terminal keeps the name that it has on the host.
 fn name_terminal(entry: &mut Entry) {
     use std::os::fd::AsRawFd;
-    if let Source::Object(fd) = &entry.source
+    if let Source::Object { fd, .. } = &entry.source
         && let Ok(path) = fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))
     {
         entry.place.path = path;

@@ -6,33 +6,38 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FileType, Stat};
+
 use super::caller::{Caller, read_bounded};
+use super::listing::Listing;
 use super::roots::{Asked, Root};
 use super::toolchains::{TOOLCHAINS, path_directories, prefix};
-use super::trace::{Traced, trace};
+use super::trace::{Traced, file_type, object, trace};
 use super::{Access, Backing, Origin, Place, Purpose, Source, State, View, cannot_show, system};
 use crate::error::{Error, Result, paste, show};
 use crate::host::Host;
 use crate::policy::Policy;
 
 /// Where HOME is inside: its real place, since ssh and the JVM ask the password file and not the variable.
-pub fn location(caller: &Caller) -> PathBuf {
+/// With the links that lead there.
+pub fn location(caller: &Caller) -> (PathBuf, Vec<(PathBuf, PathBuf)>) {
     const FALLBACK: &str = "/tmp/home";
     let named = match &caller.entry {
         Some(entry) => entry.home.clone(),
         None => caller.variable("HOME").map(PathBuf::from).unwrap_or_default(),
     };
     if !named.is_absolute() {
-        return FALLBACK.into();
+        return (FALLBACK.into(), Vec::new());
     }
-    let path = match trace(&named) {
-        Ok(traced) => traced.path,
-        Err(_) => named,
+    let (path, links) = match trace(&named) {
+        Ok(traced) => (traced.path, traced.links),
+        Err(_) => (named, Vec::new()),
     };
     // A private directory there would hide the system, or could not be put there.
     let rows = system::READABLE.iter().map(|(row, _)| *row).chain(system::KERNEL.iter().copied());
     let clashes = |row: &str| Path::new(row).starts_with(&path) || (path.starts_with(row) && !path.exists());
-    if path == Path::new("/") || rows.into_iter().any(clashes) { FALLBACK.into() } else { path }
+    let path = if path == Path::new("/") || rows.into_iter().any(clashes) { FALLBACK.into() } else { path };
+    (path, links)
 }
 
 pub fn add(
@@ -63,11 +68,8 @@ pub fn add(
     if !inside_root {
         let backing = Backing::Fresh { mode: 0o700 };
         view.table(&home, Access::Write, backing, "a private HOME at its real place", Source::None);
-        if let Some(named) = caller.variable("HOME").map(Path::new).filter(|named| named.is_absolute())
-            && let Ok(traced) = trace(named)
-        {
-            view.links(traced.links, Origin::Table);
-        }
+        let links = std::mem::take(&mut view.home_links);
+        view.links(links, Origin::Table);
     }
     // Tools are found at the real HOME wherever the command's own is.
     let kept = match &policy.state {
@@ -75,8 +77,9 @@ pub fn add(
         None => None,
     };
     if policy.toolchains && !inside_root {
-        add_toolchains(view, caller, &home);
-        add_git_settings(view, caller, &home);
+        let listing = Listing::of(&home);
+        add_toolchains(view, caller, &home, &listing);
+        add_git_settings(view, caller, &home, &listing);
     } else if policy.toolchains {
         add_path(view, caller, &home);
     }
@@ -111,12 +114,14 @@ fn add_state(
         }
     };
     private(&path)?;
-    let state = match trace(&path) {
-        Err(error) if purpose == Purpose::Explain && error.kind() == std::io::ErrorKind::NotFound => None,
-        other => Some(other.map_err(|error| cannot_show("--state", named, error))?),
+    // Explaining makes nothing, so there may be nothing to look at.
+    let look = |path: &Path| match trace(path).and_then(|found| Ok((found.stat()?, found))) {
+        Err(error) if purpose == Purpose::Explain && error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some).map_err(|error| cannot_show("--state", named, error)),
     };
-    let owned = |found: &Traced| found.is_dir() && found.stat.st_uid == caller.uid;
-    if state.as_ref().is_some_and(|state| !owned(state) || state.stat.st_mode & 0o077 != 0) {
+    let owned = |stat: &Stat| file_type(stat) == FileType::Directory && stat.st_uid == caller.uid;
+    let state = look(&path)?;
+    if state.as_ref().is_some_and(|(stat, _)| !owned(stat) || stat.st_mode & 0o077 != 0) {
         return Err(Error::usage(format!(
             "--state {}: must be a directory that only its owner, uid {}, may enter",
             show(named.as_os_str()),
@@ -124,15 +129,12 @@ fn add_state(
         ))
         .with_hint(format!("chmod 700 {}", paste(named.as_os_str()))));
     }
-    let base = state.as_ref().map_or_else(|| path.clone(), |state| state.path.clone());
+    let base = state.as_ref().map_or_else(|| path.clone(), |(_, state)| state.path.clone());
     let home = view.home.clone();
     for (name, at) in [("home", home.as_path()), ("tmp", Path::new("/tmp"))] {
         private(&base.join(name))?;
-        let kept = match trace(&base.join(name)) {
-            Err(error) if purpose == Purpose::Explain && error.kind() == std::io::ErrorKind::NotFound => None,
-            other => Some(other.map_err(|error| cannot_show("--state", named, error))?),
-        };
-        if kept.as_ref().is_some_and(|kept| !owned(kept) || !kept.links.is_empty()) {
+        let kept = look(&base.join(name))?;
+        if kept.as_ref().is_some_and(|(stat, kept)| !owned(stat) || !kept.links.is_empty()) {
             return Err(Error::usage(format!(
                 "--state {}: {name} in it is not a directory of its owner",
                 show(named.as_os_str())
@@ -146,14 +148,14 @@ fn add_state(
             origin: Origin::Option,
             reason: "kept from one run to the next by --state".to_owned(),
         };
-        let Some(kept) = kept else {
+        let Some((stat, kept)) = kept else {
             view.insert(place, Source::None);
             continue;
         };
         let fd = kept.fd.try_clone().map_err(|error| Error::path("keep open", &kept.path, error))?;
-        view.insert(place, Source::Object(fd));
+        view.insert(place, Source::directory(fd));
         view.roots.push(Root {
-            object: kept.object(),
+            object: object(&stat),
             path: kept.path,
             fd: kept.fd,
             directory: true,
@@ -161,18 +163,19 @@ fn add_state(
             workspace: false,
         });
     }
-    view.state = state.map(|state| State { path: state.path, fd: state.fd });
+    view.state = state.map(|(_, state)| State { path: state.path, fd: state.fd });
     Ok(base)
 }
 
 /// Caches that their tools can use without writing to them.
 const READ_ONLY_CACHES: &[&str] = &["CARGO_HOME", "GOMODCACHE"];
 
-fn add_toolchains(view: &mut View, caller: &Caller, home: &Path) {
+fn add_toolchains(view: &mut View, caller: &Caller, home: &Path, listing: &Listing) {
     for row in TOOLCHAINS {
         let named = row.variable.and_then(|name| caller.variable(name)).map(PathBuf::from);
         let path = match named {
             Some(path) if path.is_absolute() => path,
+            _ if !listing.may_hold(Path::new(row.path)) => continue,
             _ => home.join(row.path),
         };
         let Ok(traced) = trace(&path) else { continue };
@@ -200,12 +203,12 @@ fn add_toolchains(view: &mut View, caller: &Caller, home: &Path) {
 fn add_path(view: &mut View, caller: &Caller, home: &Path) {
     let Some(path) = caller.variable("PATH").map(OsStr::to_owned) else { return };
     for directory in path_directories(&path) {
-        if view.is_shown(&directory) {
+        if view.leads_to_shown(&directory) {
             continue;
         }
         let Ok(traced) = trace(&directory) else { continue };
         // A directory of the system may be named through a link (`/bin`).
-        if !traced.is_dir() || is_hostile(view, &traced.path) || view.is_shown(&traced.path) {
+        if view.is_shown(&traced.path) || is_hostile(view, &traced.path) || !traced.is_dir() {
             continue;
         }
         for entry in fs::read_dir(&traced.path).into_iter().flatten().flatten() {
@@ -259,7 +262,7 @@ fn is_hostile(view: &View, path: &Path) -> bool {
 }
 
 /// The user's git settings, and the plain files that they name, without credentials.
-fn add_git_settings(view: &mut View, caller: &Caller, home: &Path) {
+fn add_git_settings(view: &mut View, caller: &Caller, home: &Path, listing: &Listing) {
     const LIMIT: u64 = 1 << 20;
     const FILES: &[&str] =
         &[".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes"];
@@ -269,7 +272,8 @@ fn add_git_settings(view: &mut View, caller: &Caller, home: &Path) {
         (found.uid() == caller.uid || found.uid() == 0).then_some(())?;
         read_bounded(fs::File::open(path).ok()?, LIMIT).ok()
     };
-    let mut queue: Vec<PathBuf> = FILES.iter().map(|name| home.join(name)).collect();
+    let mut queue: Vec<PathBuf> =
+        FILES.iter().filter(|name| listing.may_hold(Path::new(name))).map(|name| home.join(name)).collect();
     let mut done: Vec<PathBuf> = Vec::new();
     while let Some(path) = queue.pop() {
         if done.contains(&path) || done.len() > 32 || view.entries.contains_key(&path) {

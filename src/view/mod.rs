@@ -8,6 +8,7 @@ pub mod control;
 mod direct;
 mod git;
 mod home;
+mod listing;
 mod roots;
 pub mod scan;
 pub mod sockets;
@@ -17,7 +18,7 @@ pub mod trace;
 
 use std::collections::BTreeMap;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -106,10 +107,23 @@ pub struct Place {
 #[derive(Debug)]
 pub enum Source {
     None,
-    /// Opened before any mount covers its path.
-    Object(OwnedFd),
+    /// Opened before any mount covers its path. Whether it is a directory is asked once, here.
+    Object {
+        fd: OwnedFd,
+        directory: bool,
+    },
     File(Vec<u8>),
     Files(Vec<(PathBuf, Vec<u8>)>),
+}
+
+impl Source {
+    fn directory(fd: OwnedFd) -> Source {
+        Source::Object { fd, directory: true }
+    }
+
+    fn other(fd: OwnedFd) -> Source {
+        Source::Object { fd, directory: false }
+    }
 }
 
 #[derive(Debug)]
@@ -140,6 +154,8 @@ pub struct View {
     hostile: Vec<PathBuf>,
     /// Names of aliases that `--hardlinks protect` shows read-only.
     pub protected: usize,
+    /// Links that HOME was reached through.
+    home_links: Vec<(PathBuf, PathBuf)>,
 }
 
 /// Whether directories of confine's own may be made on the way.
@@ -169,12 +185,14 @@ impl View {
             scan: None,
             hostile: Vec::new(),
             protected: 0,
+            home_links: Vec::new(),
         }
     }
 
     /// Opens every root once, applies the tables, looks for aliases.
     pub fn resolve(policy: &Policy, caller: &Caller, host: &Host, purpose: Purpose) -> Result<View> {
-        let mut view = View::empty(home::location(caller));
+        let (home, home_links) = home::location(caller);
+        let mut view = View { home_links, ..View::empty(home) };
         let asked = roots::resolve(policy, caller, &view.home)?;
         view.hostile = asked.iter().map(|asked| asked.path().to_owned()).collect();
         builtin::add(&mut view, policy, caller, host)?;
@@ -208,6 +226,17 @@ impl View {
                     Backing::Bind | Backing::Veiled | Backing::Layer | Backing::Sealed
                 )
         })
+    }
+
+    /// The same for a path that may be a link of the view itself (`/bin`).
+    fn leads_to_shown(&self, path: &Path) -> bool {
+        match self.entries.get(path).map(|entry| &entry.place.backing) {
+            Some(Backing::Link { to }) => path.parent().is_some_and(|parent| {
+                let plain = to.components().all(|part| !matches!(part, Component::ParentDir));
+                plain && self.is_shown(&parent.join(to))
+            }),
+            _ => self.is_shown(path),
+        }
     }
 
     /// Whether something of the host would be seen at this path.
@@ -263,9 +292,11 @@ impl View {
     /// Shows a traced object read-only by a table's row, with the links that lead to it.
     fn show_object(&mut self, traced: Traced, backing: Backing, reason: &str) {
         let access = if backing == Backing::Layer { Access::Write } else { Access::Read };
+        let needed = !self.is_shown(&traced.path) || backing == Backing::Layer;
+        let directory = needed && traced.is_dir();
         self.links(traced.links, Origin::Table);
-        if !self.is_shown(&traced.path) || backing == Backing::Layer {
-            self.table(traced.path, access, backing, reason, Source::Object(traced.fd));
+        if needed {
+            self.table(traced.path, access, backing, reason, Source::Object { fd: traced.fd, directory });
         }
     }
 

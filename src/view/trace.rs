@@ -19,35 +19,35 @@ pub struct Traced {
     /// Opened with `O_PATH`; everything later acts on it and never on the name again.
     pub fd: OwnedFd,
     pub path: PathBuf,
-    pub stat: Stat,
     /// Each link's own canonical path and what it says.
     pub links: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Traced {
-    pub fn file_type(&self) -> FileType {
-        FileType::from_raw_mode(self.stat.st_mode)
+    /// Asked for only where it matters: most rows of a table are what they are.
+    pub fn stat(&self) -> io::Result<Stat> {
+        Ok(fstat(&self.fd)?)
     }
 
     pub fn is_dir(&self) -> bool {
-        self.file_type() == FileType::Directory
-    }
-
-    /// Device and inode number: what makes two names the same object.
-    pub fn object(&self) -> (u64, u64) {
-        (self.stat.st_dev, self.stat.st_ino)
+        self.stat().is_ok_and(|stat| file_type(&stat) == FileType::Directory)
     }
 }
 
-/// Resolves an absolute path. Most paths have no link in them and cost two system calls.
+pub fn file_type(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}
+
+/// Device and inode number: what makes two names the same object.
+pub fn object(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev, stat.st_ino)
+}
+
+/// Resolves an absolute path. Most paths have no link in them and cost one system call.
 pub fn trace(path: &Path) -> io::Result<Traced> {
-    let plain = normalise(path);
     // The name itself is opened, not the shortened one: only the kernel knows what `..` after a link means.
     match open_plain(path) {
-        Ok(fd) => {
-            let stat = fstat(&fd)?;
-            Ok(Traced { fd, path: plain, stat, links: Vec::new() })
-        }
+        Ok(fd) => Ok(Traced { fd, path: normalise(path), links: Vec::new() }),
         Err(Errno::LOOP) => trace_links(path),
         Err(error) => Err(error.into()),
     }
@@ -94,6 +94,8 @@ fn normalise(path: &Path) -> PathBuf {
     plain
 }
 
+/// Component by component, since each link has to be known by its own canonical path. Once a link is passed the
+/// rest is tried whole: the kernel says at once whether there is another one.
 fn trace_links(path: &Path) -> io::Result<Traced> {
     let mut left: VecDeque<OsString> = names(path.as_os_str());
     let mut here = PathBuf::from("/");
@@ -107,19 +109,15 @@ fn trace_links(path: &Path) -> io::Result<Traced> {
             }
             _ => here.push(&name),
         }
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = match openat2(CWD, &here, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS) {
-            // What a link swapped in meanwhile would lead to is refused by the last open.
-            Err(Errno::NOSYS) => openat(CWD, &here, flags, Mode::empty())?,
-            result => result?,
+        let target = match readlinkat(CWD, &here, Vec::new()) {
+            Ok(target) => OsString::from_vec(target.into_bytes()),
+            // Not a link (readlink(2), EINVAL).
+            Err(Errno::INVAL) => continue,
+            Err(error) => return Err(error.into()),
         };
-        if FileType::from_raw_mode(fstat(&fd)?.st_mode) != FileType::Symlink {
-            continue;
-        }
         if links.len() == MAX_LINKS {
             return Err(Errno::LOOP.into());
         }
-        let target = OsString::from_vec(readlinkat(&fd, "", Vec::new())?.into_bytes());
         links.push((here.clone(), PathBuf::from(&target)));
         here.pop();
         if target.as_bytes().starts_with(b"/") {
@@ -128,10 +126,16 @@ fn trace_links(path: &Path) -> io::Result<Traced> {
         let mut ahead = names(&target);
         ahead.append(&mut left);
         left = ahead;
+        let whole = left.iter().fold(here.clone(), |path, name| path.join(name));
+        match open_plain(&whole) {
+            Ok(fd) => return Ok(Traced { fd, path: normalise(&whole), links }),
+            Err(Errno::LOOP) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
+    // The name led here without a link, or one was put in the way meanwhile: that is an error again.
     let fd = open_plain(&here)?;
-    let stat = fstat(&fd)?;
-    Ok(Traced { fd, path: here, stat, links })
+    Ok(Traced { fd, path: here, links })
 }
 
 fn names(path: &OsStr) -> VecDeque<OsString> {
@@ -143,11 +147,27 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    fn scratch(name: &str) -> PathBuf {
+    /// A directory that goes with the test.
+    struct Scratch(PathBuf);
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    impl std::ops::Deref for Scratch {
+        type Target = Path;
+
+        fn deref(&self) -> &Path {
+            &self.0
+        }
+    }
+
+    fn scratch(name: &str) -> Scratch {
         let dir = std::env::temp_dir().join(format!("confine-trace-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(&dir).unwrap();
-        dir.canonicalize().unwrap()
+        Scratch(dir.canonicalize().unwrap())
     }
 
     #[test]

@@ -161,6 +161,28 @@ static int old_futimesat_fd(char **a) {
 }
 #endif
 
+/* The same on a descriptor that was handed in, whose mount is the caller's and not the command's. */
+#define FD(a) atoi((a)[0])
+static char *fd_path(char **a) { return proc(FD(a)); }
+static int fd_fchmod(char **a) { return fchmod(FD(a), 0600); }
+static int fd_fchown(char **a) { return fchown(FD(a), geteuid(), getegid()); }
+static int fd_futimens(char **a) { return futimens(FD(a), long_ago); }
+static int fd_fsetxattr(char **a) { return fsetxattr(FD(a), "user.new", "pwned", 5, 0); }
+static int fd_fremovexattr(char **a) { return fremovexattr(FD(a), "user.kept"); }
+static int fd_setflags(char **a) {
+    int flags;
+    if (ioctl(FD(a), FS_IOC_GETFLAGS, &flags) < 0) return -1;
+    flags ^= FS_NODUMP_FL;
+    return ioctl(FD(a), FS_IOC_SETFLAGS, &flags);
+}
+static int fd_chmod_path(char **a) { return chmod(fd_path(a), 0600); }
+static int fd_setxattr_path(char **a) { return setxattr(fd_path(a), "user.new", "pwned", 5, 0); }
+static int fd_reopen(char **a) { return overwrite(open(fd_path(a), O_WRONLY)); }
+static int fd_truncate(char **a) { return truncate(fd_path(a), 1); }
+static int fd_link_out(char **a) {
+    return linkat(AT_FDCWD, fd_path(a), AT_FDCWD, deep(a[1], "alias"), AT_SYMLINK_FOLLOW);
+}
+
 /* A set-user-ID file left in D would run as its owner for whoever starts it later. The high bits are cut off by the kernel, which
  * takes 16 of them, so a filter that compares the whole argument is got round. */
 #define SUID 04755
@@ -231,6 +253,17 @@ const struct op metadata_ops[] = {
     {"fssetxattr", 1, "D", fssetxattr},
     {"file-setattr", 1, "D", file_setattr},
     {"file-setattr-empty-path", 1, "D", file_setattr_empty},
+    {"fd-fchmod", 1, "N", fd_fchmod},
+    {"fd-fchown", 1, "N", fd_fchown},
+    {"fd-futimens", 1, "N", fd_futimens},
+    {"fd-fsetxattr", 1, "N", fd_fsetxattr},
+    {"fd-fremovexattr", 1, "N", fd_fremovexattr},
+    {"fd-setflags", 1, "N", fd_setflags},
+    {"fd-chmod-path", 1, "N", fd_chmod_path},
+    {"fd-setxattr-path", 1, "N", fd_setxattr_path},
+    {"fd-reopen", 1, "N", fd_reopen},
+    {"fd-truncate", 1, "N", fd_truncate},
+    {"fd-link-out", 2, "N W", fd_link_out},
     {"suid-fchmodat", 1, "D", suid_fchmodat},
     {"suid-fchmodat-high", 1, "D", suid_fchmodat_high},
     {"suid-fchmod", 1, "D", suid_fchmod},

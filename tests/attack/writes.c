@@ -193,6 +193,8 @@ static int handle_open(char **a) {
     return overwrite(open_by_handle_at(mount, &handle.head, O_WRONLY));
 }
 static int append_to(char **a) { return overwrite(open(a[0], O_WRONLY | O_APPEND)); }
+/* Opened at both ends, a FIFO never makes its opener wait. */
+static int write_rdwr(char **a) { return overwrite(open(a[0], O_RDWR)); }
 static int make_file(char **a) { return overwrite(open(a[0], O_WRONLY | O_CREAT, 0644)); }
 
 const struct op write_ops[] = {
@@ -258,6 +260,7 @@ const struct op write_ops[] = {
     {"handle-make", 1, "FILE", handle_make},
     {"handle-open", 2, "DIR HANDLE", handle_open},
     {"append-to", 1, "FILE", append_to},
+    {"write-rdwr", 1, "FILE", write_rdwr},
     {"make-file", 1, "FILE", make_file},
     {0},
 };

@@ -96,6 +96,15 @@ impl Scratch {
         path
     }
 
+    /// A file that can be run.
+    pub fn script(&self, name: &str, text: &str) -> PathBuf {
+        let draft = self.file("draft", text);
+        let path = self.path(name);
+        copy(&draft, &path);
+        self.give(&path);
+        path
+    }
+
     pub fn link(&self, target: impl AsRef<Path>, name: &str) -> PathBuf {
         let path = self.path(name);
         std::os::unix::fs::symlink(target, &path).unwrap();
@@ -127,10 +136,10 @@ impl Drop for Scratch {
     }
 }
 
-/// By write, not by rename or link: the copy must have one name and an inode of its own. In another process: what other
-/// threads start meanwhile would inherit the open file, and starting the copy would fail with ETXTBSY.
+/// By another process: a descriptor open for writing here would be in every child that another test forks meanwhile, and the kernel
+/// runs no file that anyone has open for writing. Not by a link either: the copy must have one name and an inode of its own.
 pub fn copy(from: &Path, to: &Path) {
-    let status = Command::new("cp").arg(from).arg(to).status().unwrap();
+    let status = Command::new("cp").arg("--").arg(from).arg(to).status().unwrap();
     assert!(status.success(), "copy {} to {}", from.display(), to.display());
     fs::set_permissions(to, fs::Permissions::from_mode(0o755)).unwrap();
 }

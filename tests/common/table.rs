@@ -88,6 +88,10 @@ pub fn denied(attacks: &[Attack], places: &[Place]) {
         for place in places {
             for attack in attacks {
                 for &relative in attack.ways() {
+                    // Of what is not there no descriptor can be had either.
+                    if relative && place.options.is_empty() {
+                        continue;
+                    }
                     renew(&scratch);
                     let dir = scratch.fixture(place.dir);
                     let before = Snapshot::of(&dir);
