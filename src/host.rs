@@ -120,7 +120,8 @@ fn lack(step: &str, error: io::Error) -> Lack {
     let errno = error.raw_os_error().map(Errno::from_raw);
     let is = |path: &str, value: &str| std::fs::read_to_string(path).is_ok_and(|text| text.trim() == value);
     let help = if errno == Some(Errno::EPERM) && std::env::var_os("CONFINE").is_some() {
-        Some("confine is already confined; the outer run can lift this with `--allow userns`".to_owned())
+        // A landlocked process cannot mount, so no option of the outer run would help.
+        Some("this runs inside confine already, whose own boundary holds here too".to_owned())
     } else if is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
         Some(apparmor_profile())
     } else if is("/proc/sys/kernel/unprivileged_userns_clone", "0") {

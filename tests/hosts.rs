@@ -82,10 +82,10 @@ fn what_the_host_cannot_keep_is_refused_at_once_with_reason_and_remedy() {
         let outcome = on(&scratch, kind(who), Run::confined(&scratch)).shell("touch started");
         assert_refused(
             &outcome,
-            &["metadata-scope cannot be kept", "socket-scope cannot be kept", "user namespaces"],
+            &["metadata-scope and socket-scope cannot be kept", "user namespaces"],
             &[
                 "sudo sysctl user.max_user_namespaces=",
-                "`--waive metadata-scope --waive socket-scope --state DIR`",
+                "`--waive metadata-scope --waive socket-scope` and HOME with `--state DIR`",
             ],
         );
         assert!(!scratch.path("w/started").exists());
@@ -524,13 +524,17 @@ fn a_kernel_without_landlock_is_refused_with_and_without_namespaces() {
             let everything = ["write-scope", "read-scope", "process-scope", "metadata-scope", "socket-scope"];
             let waived = everything.iter().flat_map(|promise| ["--waive", promise]);
             let run = || on(&scratch, kind, Run::confined(&scratch));
-            assert_refused(&run().shell("true"), &["write-scope cannot be kept", why], &[remedy]);
+            assert_refused(
+                &run().shell("true"),
+                &["write-scope and read-scope", "cannot be kept", why],
+                &[remedy],
+            );
             let outcome = run()
                 .options(waived)
                 .options(["--namespaces", "off", "--state"])
                 .option(scratch.path("states/s"))
                 .shell("true");
-            assert_refused(&outcome, &["write-scope cannot be kept", why], &[remedy]);
+            assert_refused(&outcome, &["write-scope and read-scope", "cannot be kept", why], &[remedy]);
             assert!(
                 !outcome.err.contains("give"),
                 "a waiver is offered that would not help: {}",
@@ -568,8 +572,11 @@ fn confine_inside_confine_refuses_what_it_cannot_keep() {
             .run();
         assert_refused(
             &outcome,
-            &["metadata-scope cannot be kept", "socket-scope cannot be kept"],
-            &["already confined", "--waive metadata-scope --waive socket-scope --state DIR"],
+            &["metadata-scope and socket-scope cannot be kept"],
+            &[
+                "inside confine already",
+                "--waive metadata-scope --waive socket-scope` and HOME with `--state DIR",
+            ],
         );
     }
 }

@@ -274,13 +274,14 @@ fn refuse_lacking(policy: &Policy, host: &Host, lacking: &[(Promise, Lack)]) -> 
         World::Missing(lack) => format!(", and {}", lack.why),
         World::User | World::Privileged => String::new(),
     };
-    let (mut whys, mut hints) = (Vec::new(), Vec::<&str>::new());
+    let (mut names, mut whys, mut hints) = (Vec::new(), Vec::<&str>::new(), Vec::<&str>::new());
     for (promise, lack) in lacking {
         let why = lack.why.strip_suffix(&shared).unwrap_or(&lack.why);
-        whys.push(format!("{promise} cannot be kept: {why}"));
+        names.push(promise.name());
+        whys.extend(Some(why).filter(|why| !whys.contains(why)));
         hints.extend(lack.help.as_deref().filter(|help| !hints.contains(help)));
     }
-    let mut message = whys.join("; ");
+    let mut message = format!("{} cannot be kept: {}", names.join(" and "), whys.join("; "));
     if lacking.iter().any(|(_, lack)| lack.why.ends_with(&shared)) {
         message.push_str(&shared);
     }
@@ -291,7 +292,8 @@ fn refuse_lacking(policy: &Policy, host: &Host, lacking: &[(Promise, Lack)]) -> 
         .collect();
     let mut hint = hints.join("; ");
     if waivers.len() == lacking.len() {
-        let state = if !host.namespaces() && policy.state.is_none() { " --state DIR" } else { "" };
+        let home = !host.namespaces() && policy.state.is_none();
+        let state = if home { "` and HOME with `--state DIR" } else { "" };
         let or = if hint.is_empty() { "" } else { "; or " };
         let them = if waivers.len() == 1 { "it" } else { "them" };
         hint.push_str(&format!("{or}give {them} up with `{}{state}`", waivers.join(" ")));
