@@ -22,7 +22,7 @@ use rustix::mount::{
 };
 
 use super::kept;
-use super::veil::Veil;
+use super::veil::{Veil, unreadable};
 use crate::error::{Error, Result};
 use crate::plan::{Namespace, Plan};
 use crate::sys::{self, MountAttr};
@@ -230,10 +230,8 @@ impl Builder<'_> {
         if place.backing == Backing::Sys && !fresh {
             self.cover_below_sys()?;
         }
-        if place.backing == Backing::Veiled
-            && let Some(veil) = &self.veil
-        {
-            for (path, directory) in veil.unreadable(&mount, &place.path)? {
+        if place.backing == Backing::Veiled {
+            for (path, directory) in unreadable(&mount, &place.path)? {
                 self.cover(&path, directory, Region::Foreign)?;
             }
         }
