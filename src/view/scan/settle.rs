@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use super::count::Group;
 use super::read::{ctime, own_stat};
@@ -12,11 +12,8 @@ use super::{Scan, failed, filesystem, message, walk};
 use crate::error::Error;
 use crate::view::control::Id;
 
-/// A pass that finds the workspace different from the pass before is repeated this often in all, and for so long
-/// where passes are short: sixty commands that start, make and remove files in one directory at once leave two
-/// passes of three a quiet moment, so that five alone would refuse one start in a hundred.
-const PASSES: u32 = 5;
-const PATIENCE: Duration = Duration::from_secs(3);
+/// A pass that finds the workspace different from the pass before is repeated this often in all.
+pub const PASSES: u32 = 5;
 /// Change times lag behind the clock by up to a tick, 10 ms at CONFIG_HZ=100.
 const TICK: i64 = 11_000_000;
 
@@ -24,8 +21,6 @@ const TICK: i64 = 11_000_000;
 /// for a wait of their own.
 const PAUSES: [Duration; 4] =
     [Duration::ZERO, Duration::from_millis(2), Duration::from_millis(10), Duration::from_millis(40)];
-/// Waiting longer does not make a moment quieter; trying again does.
-const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
 /// Where change times are coarse, a change may bear the time of the look before it for so long.
 const SETTLE: Duration = Duration::from_millis(15);
@@ -56,10 +51,7 @@ impl Scan<'_> {
         let mut nodes: Nodes = self.hot(&groups, began - TICK).collect();
         // Last, because these paths were right a moment ago.
         nodes.extend(self.changed(began).map_err(failed)?.0);
-        let (start, mut pass) = (Instant::now(), 1);
-        while pass < PASSES || start.elapsed() < PATIENCE {
-            let pause = PAUSES.get(pass as usize - 1).copied().unwrap_or(LONGEST_PAUSE);
-            pass += 1;
+        for (pass, pause) in (2..=PASSES).zip(PAUSES) {
             std::thread::sleep(if coarse { pause.max(SETTLE) } else { pause });
             let (settled, read, hot) = self.again(&mut nodes, began - TICK, coarse).map_err(failed)?;
             let asked = now();
@@ -71,7 +63,7 @@ impl Scan<'_> {
             nodes.extend(hot);
             nodes.extend(changed);
         }
-        Err(message::changing(&self.paths, pass))
+        Err(message::changing(&self.paths))
     }
 
     /// Directories that have changed since, and whether some were gone when they were asked.
