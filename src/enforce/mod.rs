@@ -6,6 +6,7 @@ pub mod credentials;
 pub mod descriptors;
 pub mod environment;
 pub mod exec;
+mod kept;
 pub mod landlock;
 pub mod limits;
 pub mod mounts;
@@ -191,7 +192,7 @@ fn without_view(view: View) -> Result<Vec<mounts::Grant>> {
     for (path, entry) in view.entries {
         let right = match (entry.place.access, &entry.place.backing) {
             (_, Backing::Device) => mounts::Right::Device,
-            (Access::Write, Backing::Bind) => mounts::Right::Write,
+            (Access::Write, Backing::Bind | Backing::Kept) => mounts::Right::Write,
             (Access::Read, Backing::Bind | Backing::Veiled | Backing::Proc | Backing::Sys)
             | (_, Backing::Layer) => mounts::Right::Read,
             _ => continue,

@@ -12,8 +12,8 @@ use nix::mount::{MntFlags, umount2};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::unistd::{fchdir, pivot_root};
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, ResolveFlags, Uid, chownat, mkdirat, mknodat, openat, openat2,
-    symlinkat,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, ResolveFlags, StatxFlags, Uid, chownat, mkdirat, mknodat,
+    openat, openat2, statx, symlinkat,
 };
 use rustix::io::Errno;
 use rustix::mount::{
@@ -21,6 +21,7 @@ use rustix::mount::{
     fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
 };
 
+use super::kept;
 use super::veil::Veil;
 use crate::error::{Error, Result};
 use crate::plan::{Namespace, Plan};
@@ -57,6 +58,8 @@ pub enum Right {
 enum Region {
     /// Made by us, empty until we put something there.
     Own,
+    /// A tree of `--state`: what is missing is made in it.
+    Kept,
     /// Somebody's tree: nothing is created, and no link is followed.
     Foreign,
 }
@@ -93,8 +96,8 @@ fn build_unmasked(plan: &Plan, view: View, note: &str) -> Result<(OwnedFd, Vec<G
     // First: once something covers "/", the kernel takes this process for one in a chroot and refuses it, and
     // its children, user namespaces (unshare(2), EPERM).
     let veil = if plan.world.veil { Veil::make(plan) } else { None };
-    let (private, context) = attach_tmpfs(&tmp_size(plan), "0755")?;
-    let (root, other) = attach_tmpfs("4m", "0755")?;
+    let (private, context) = attach_tmpfs(&tmp_size(plan), "/dev")?;
+    let (root, other) = attach_tmpfs("4m", "/")?;
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft);
     let mut builder = Builder {
         plan,
@@ -125,23 +128,31 @@ pub fn enter(root: &OwnedFd) -> Result<()> {
         fchdir(root)?;
         // pivot_root(2), "pivot_root(".", ".")": the old root lies on top of the new one and is taken off.
         pivot_root(".", ".")?;
-        umount2(".", MntFlags::MNT_DETACH)?;
+        // umount2(2) takes the topmost: first what was stacked on the old root, then that. `..` of the root leads
+        // to whatever is left there, the whole host.
+        while mount_id("/..")? != mount_id("/")? {
+            umount2("/..", MntFlags::MNT_DETACH)?;
+        }
         sys::mount_setattr(root.as_fd(), 0, &MountAttr { attr_set: RDONLY, ..MountAttr::default() })
     };
     change().map_err(|error| Error::step("enter the new root", error))
 }
 
-/// Both tmpfs are stacked on the old root, so that taking that off takes the private one along: what is bound
-/// from it stays. Returns the mount and the context that it was made with.
-fn attach_tmpfs(size: &str, mode: &str) -> Result<(OwnedFd, OwnedFd)> {
+fn mount_id(path: &str) -> io::Result<u64> {
+    Ok(statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID)?.stx_mnt_id)
+}
+
+/// The private tmpfs lies below the old root, so that taking that off takes it along: what is bound from it stays.
+/// Returns the mount and the context that it was made with.
+fn attach_tmpfs(size: &str, at: &str) -> Result<(OwnedFd, OwnedFd)> {
     let make = || -> io::Result<(OwnedFd, OwnedFd)> {
         let fs = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
         fsconfig_set_string(&fs, "size", size)?;
-        fsconfig_set_string(&fs, "mode", mode)?;
+        fsconfig_set_string(&fs, "mode", "0755")?;
         fsconfig_create(&fs)?;
         let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
         let mount = fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, flags)?;
-        move_mount(&mount, "", CWD, "/", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+        move_mount(&mount, "", CWD, at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
         Ok((mount, fs))
     };
     make().map_err(|error| Error::step("mount a private tmpfs", error))
@@ -194,6 +205,7 @@ impl Builder<'_> {
                 return Ok(());
             }
             Backing::Bind
+            | Backing::Kept
             | Backing::Veiled
             | Backing::Sealed
             | Backing::Layer
@@ -201,14 +213,15 @@ impl Builder<'_> {
             | Backing::Sys => {
                 let (fd, directory) = object(source)?;
                 let mount = match &place.backing {
-                    Backing::Bind => self.clone_tree(&fd, place.access, false)?,
+                    Backing::Bind | Backing::Kept => self.clone_tree(&fd, place.access, false)?,
                     Backing::Veiled => self.clone_tree(&fd, place.access, true)?,
                     Backing::Proc => self.procfs(&fd)?,
                     Backing::Sys => self.sysfs(&fd, &mut fresh)?,
                     layered => self.overlay(&fd, *layered == Backing::Layer)?,
                 };
                 self.serve([fd]);
-                (mount, Region::Foreign, directory)
+                let inner = if place.backing == Backing::Kept { Region::Kept } else { Region::Foreign };
+                (mount, inner, directory)
             }
         };
         let (mount, inner, directory) = shown;
@@ -355,8 +368,10 @@ impl Builder<'_> {
     }
 
     fn link(&mut self, path: &Path, to: &Path, region: Region) -> io::Result<()> {
-        if region == Region::Foreign {
-            return Ok(());
+        match region {
+            Region::Foreign => return Ok(()),
+            Region::Kept => return kept::link(&self.root, relative(path), to, identity(self.plan)),
+            Region::Own => {}
         }
         self.parents(path)?;
         match symlinkat(to, &self.root, relative(path)) {
@@ -412,6 +427,9 @@ impl Builder<'_> {
                 self.parents(&place.path)?;
                 let path = relative(&place.path);
                 return write_file(self.root.as_fd(), path, &bytes, 0o600, identity(self.plan));
+            }
+            (Source::File(bytes), Region::Kept) => {
+                return kept::copy(&self.root, relative(&place.path), &bytes, identity(self.plan));
             }
             (Source::File(bytes), Region::Foreign) => self.private_file(&bytes, 0o644)?,
             (Source::Files(files), _) => {
@@ -474,6 +492,10 @@ impl Builder<'_> {
             mount_on(mount, &target)?;
             self.serve([target]);
             return Ok(());
+        }
+        if region == Region::Kept {
+            let owner = identity(self.plan);
+            return mount_on(mount, &kept::mount_point(&self.root, relative(path), directory, owner)?);
         }
         let path = relative(path);
         self.parents(path)?;

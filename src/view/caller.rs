@@ -23,6 +23,8 @@ pub struct Caller {
     /// As named by PWD where that is the same directory, so that links the user came through exist inside.
     pub cwd: PathBuf,
     pub cwd_object: (u64, u64),
+    /// Where relative paths of options start, whatever `--chdir` says.
+    start: PathBuf,
     pub environment: Vec<(OsString, OsString)>,
     pub standard: Vec<Standard>,
 }
@@ -50,6 +52,7 @@ impl Caller {
             gid,
             entry: None,
             switch: false,
+            start: cwd.clone(),
             cwd,
             cwd_object: (here.dev(), here.ino()),
             environment,
@@ -91,9 +94,9 @@ impl Caller {
         self.environment.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
     }
 
-    /// The path as an absolute one, seen from the working directory.
+    /// The path as an absolute one, seen from where confine was started.
     pub fn absolute(&self, path: &Path) -> PathBuf {
-        if path == Path::new(".") { self.cwd.clone() } else { self.cwd.join(path) }
+        if path == Path::new(".") { self.start.clone() } else { self.start.join(path) }
     }
 }
 

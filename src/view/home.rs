@@ -112,7 +112,7 @@ fn add_state(view: &mut View, caller: &Caller, named: &Path) -> Result<()> {
         let place = Place {
             path: at.to_owned(),
             access: Access::Write,
-            backing: Backing::Bind,
+            backing: Backing::Kept,
             origin: Origin::Option,
             reason: "kept from one run to the next by --state".to_owned(),
         };

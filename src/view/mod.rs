@@ -45,6 +45,8 @@ pub enum Access {
 pub enum Backing {
     /// The host's own tree.
     Bind,
+    /// A tree of `--state`: mount points are made in it.
+    Kept,
     /// The host's tree, with root's files shown as nobody's (where root is the caller).
     Veiled,
     /// The host's tree through inodes of its own.
@@ -205,7 +207,7 @@ impl View {
             entry.place.access >= Access::Read
                 && !matches!(
                     entry.place.backing,
-                    Backing::Fresh { .. } | Backing::Copy | Backing::Link { .. }
+                    Backing::Fresh { .. } | Backing::Kept | Backing::Copy | Backing::Link { .. }
                 )
         })
     }

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2, readlinkat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, readlinkat};
 use rustix::io::Errno;
 
 /// path_resolution(7) stops after 40 links; so does this walk.
@@ -55,7 +55,28 @@ pub fn trace(path: &Path) -> io::Result<Traced> {
 
 fn open_plain(path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), flags)
+    match openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), flags) {
+        Err(Errno::NOSYS) => open_by_steps(path),
+        result => result,
+    }
+}
+
+/// What openat2 does, where a filter above us answers ENOSYS: containers of older engines, confine itself. Each
+/// step starts from the descriptor before it, so that no component can be swapped for a link unseen.
+fn open_by_steps(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let start = if path.is_absolute() { c"/" } else { c"." };
+    let mut here = openat(CWD, start, flags, Mode::empty())?;
+    for name in path.as_os_str().as_bytes().split(|&byte| byte == b'/').skip(usize::from(path.is_absolute()))
+    {
+        // An empty name is a doubled or a last slash: it asks for a directory.
+        let name = if name.is_empty() { b"." } else { name };
+        here = openat(&here, name, flags, Mode::empty())?;
+        if FileType::from_raw_mode(fstat(&here)?.st_mode) == FileType::Symlink {
+            return Err(Errno::LOOP);
+        }
+    }
+    Ok(here)
 }
 
 /// Without `.`, `..` and doubled slashes. Right only where no component is a link, which the open proves.
@@ -150,6 +171,31 @@ mod tests {
         let traced = trace(&dir.join("two/../deep")).unwrap();
         assert_eq!(traced.path, dir.join("real/deep"));
         assert_eq!(traced.links, [(dir.join("two"), dir.join("one/deep")), (dir.join("one"), "real".into())]);
+    }
+
+    #[test]
+    fn opening_by_steps_finds_the_same_and_refuses_the_same() {
+        let dir = scratch("steps");
+        std::fs::create_dir_all(dir.join("a/b")).unwrap();
+        std::fs::write(dir.join("file"), "").unwrap();
+        symlink("a", dir.join("link")).unwrap();
+        for name in [
+            "",
+            "a/b",
+            "a/./b/../b",
+            "a//b",
+            "file",
+            "file/",
+            "file/.",
+            "missing",
+            "link",
+            "link/b",
+            "a/../link",
+        ] {
+            let path = dir.join(name);
+            let object = |fd: OwnedFd| fstat(&fd).map(|stat| stat.st_ino);
+            assert_eq!(open_by_steps(&path).and_then(object), open_plain(&path).and_then(object), "{name}");
+        }
     }
 
     #[test]
