@@ -142,8 +142,9 @@ fn mount_id(path: &str) -> io::Result<u64> {
     Ok(statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID)?.stx_mnt_id)
 }
 
-/// The private tmpfs lies below the old root, so that taking that off takes it along: what is bound from it stays.
-/// Returns the mount and the context that it was made with.
+/// Both tmpfs are mounted in the old tree, so that taking that off takes them along; what is bound from the private
+/// one stays. Not both on the old root: what is stacked there would have to be taken off one by one. Returns the
+/// mount and the context that it was made with.
 fn attach_tmpfs(size: &str, at: &str) -> Result<(OwnedFd, OwnedFd)> {
     let make = || -> io::Result<(OwnedFd, OwnedFd)> {
         let fs = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
