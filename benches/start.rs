@@ -245,6 +245,9 @@ fn make_repository(place: &Place) -> Outcome<()> {
     }
     for line in [
         &["git", "init", "-q"][..],
+        // In the background it would move files while confine looks for hard links.
+        &["git", "config", "gc.auto", "0"],
+        &["git", "config", "maintenance.auto", "false"],
         &["git", "add", "."],
         &["git", "-c", "user.name=b", "-c", "user.email=b@localhost", "commit", "-qm", "all"],
     ] {
