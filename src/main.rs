@@ -17,7 +17,9 @@ fn main() -> ExitCode {
         Err(error) => {
             let own = error.downcast_ref::<Error>();
             // One write a line; when standard error is gone there is nobody left to tell.
-            let mut text = format!("confine: {error:#}\n");
+            // An error of confine's own says its cause itself; any other is told with its chain.
+            let what = own.map_or_else(|| format!("{error:#}"), Error::to_string);
+            let mut text = format!("confine: {what}\n");
             if let Some(hint) = own.and_then(Error::hint) {
                 text.push_str(&format!("hint: {hint}\n"));
             }
@@ -59,6 +61,6 @@ fn print(text: &str) -> Result<()> {
         Ok(()) => Ok(()),
         // The reader has seen enough (`confine --help | head`).
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(error).context("cannot write to standard output"),
+        Err(source) => Err(Error::step("write to standard output", source).into()),
     }
 }
