@@ -124,7 +124,6 @@ impl Plan {
             // listens on a port of the kernel's choice.
             listen: !ports,
             own_processes: namespaces.contains(&Namespace::Pid),
-            root: identity.0 == 0,
         };
         Ok(Plan {
             version: JSON_VERSION,

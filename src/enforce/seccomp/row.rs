@@ -49,7 +49,6 @@ pub enum When {
     TcpOnly,
     AllInet,
     SharedProcesses,
-    Root,
 }
 
 impl When {
@@ -64,7 +63,6 @@ impl When {
             When::TcpOnly => rules.inet == Inet::Tcp,
             When::AllInet => rules.inet == Inet::All,
             When::SharedProcesses => !rules.own_processes,
-            When::Root => rules.root,
         }
     }
 }

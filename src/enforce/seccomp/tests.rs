@@ -33,7 +33,7 @@ pub(super) fn every_rules() -> Vec<Rules> {
     for inet in [Inet::None, Inet::Tcp, Inet::All] {
         for bits in 0..8 {
             let [sysv_ipc, namespaces, listen] = [1, 2, 4].map(|bit| bits & bit != 0);
-            all.push(Rules { inet, sysv_ipc, namespaces, listen, own_processes: listen, root: namespaces });
+            all.push(Rules { inet, sysv_ipc, namespaces, listen, own_processes: listen });
         }
     }
     all
