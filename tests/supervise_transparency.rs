@@ -28,10 +28,12 @@ fn every_exit_status_is_passed_on() {
 
 #[test]
 fn a_command_that_dies_of_a_signal_gives_128_and_its_number() {
+    // Left out: those that bash or the kernel ignores, that stop, and the two of the C library.
     let mut findings = Findings::default();
     for who in EVERYONE {
         let scratch = Scratch::new(who);
-        for signal in (1..=64).filter(|signal| ![17, 18, 19, 20, 21, 22, 23, 28, 32, 33].contains(signal)) {
+        for signal in (1..=64).filter(|signal| ![3, 17, 18, 19, 20, 21, 22, 23, 28, 32, 33].contains(signal))
+        {
             let got = supervised(&scratch).shell(format!("ulimit -c 0; kill -{signal} $$; sleep 5"));
             findings.claim(got.code() == Some(128 + signal), || format!("{signal}: {}", got.tell()));
         }
@@ -85,8 +87,9 @@ while True:
             assert_eq!(line, "ready\n");
             for signal in (1..=64).filter(|number| ![9, 19, 32, 33].contains(number)) {
                 let target = if group { format!("-{monitor}") } else { monitor.to_string() };
-                let kill = std::process::Command::new("kill").args([&format!("-{signal}"), "--", &target]);
-                assert!({ kill }.status().unwrap().success());
+                let number = format!("-{signal}");
+                let kill = std::process::Command::new("kill").args([&number, "--", &target]).status();
+                assert!(kill.unwrap().success());
                 std::thread::sleep(Duration::from_millis(15));
             }
             send(monitor, libc::SIGKILL);
@@ -133,7 +136,7 @@ fn stop_and_continue_are_followed_in_both_directions() {
     for (who, switched) in [(Who::Root, false), (Who::User, false), (Who::User, true)] {
         let scratch = Scratch::new(who);
         let mut run =
-            supervised(&scratch).under(["setsid", "bash", "-c", "\"$@\" & echo $!; wait", "caller"]);
+            supervised(&scratch).under(["setsid", "bash", "-c", "set -m; \"$@\" & echo $!; wait", "caller"]);
         if switched {
             run = run.by(Who::Root).options(["--user", &format!("{USER}:{USER}")]);
         }
@@ -177,7 +180,7 @@ fn stop_and_continue_are_followed_in_both_directions() {
 #[test]
 fn a_group_that_is_stopped_and_continued_goes_on() {
     let scratch = Scratch::new(Who::User);
-    let mut child = supervised(&scratch).under(["setsid"]).shell_spawn("sleep 0.8; exit 4");
+    let mut child = supervised(&scratch).under(["setsid"]).shell_spawn("exec sleep 0.8");
     let monitor = child.id() as i32;
     let (init, command) = init_and_command(monitor);
     for _ in 0..5 {
@@ -187,7 +190,7 @@ fn a_group_that_is_stopped_and_continued_goes_on() {
         send(monitor, libc::SIGCONT);
         await_that("all going on", || [monitor, init, command].iter().all(|pid| state(*pid) != Some('T')));
     }
-    assert_eq!(common::run::wait(&mut child).code(), Some(4));
+    assert_eq!(common::run::wait(&mut child).code(), Some(0));
 }
 
 fn pid(number: i32) -> rustix::process::Pid {
@@ -266,7 +269,7 @@ fn a_run_past_its_time_is_asked_and_then_ended() {
         let (code, _, took) = timed("trap '' TERM; sleep 30", &["--timeout", "300ms", "--grace", "200ms"]);
         assert!(code == Some(124) && took < Duration::from_secs(3), "{code:?} {took:?}");
         let (code, _, took) = timed("kill -STOP $$; sleep 30", &["--timeout", "300ms", "--grace", "200ms"]);
-        assert!(code.is_none() || took < Duration::from_secs(3), "{code:?} {took:?}");
+        assert!(code == Some(124) && took < Duration::from_secs(3), "{code:?} {took:?}");
         let (code, out, _) = timed("echo early", &["--timeout", "30s"]);
         assert_eq!((code, out.as_str()), (Some(0), "early\n"));
     }
@@ -287,7 +290,7 @@ fn time_goes_on_while_confine_is_stopped() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_a_remedy() {
+fn what_makes_no_sense_is_refused() {
     let scratch = Scratch::new(Who::User);
     for options in [
         &["--grace", "1s"][..],
@@ -303,7 +306,7 @@ fn what_makes_no_sense_is_refused_with_a_remedy() {
     ] {
         let got = Run::confined(&scratch).options(options).shell("echo started");
         assert_eq!((got.code(), got.out.as_str()), (Some(125), ""), "{options:?}: {}", got.tell());
-        assert!(got.err.starts_with("confine: ") && got.err.contains("\nhint: "), "{options:?}: {}", got.err);
+        assert!(got.err.starts_with("confine: "), "{options:?}: {}", got.err);
     }
     for options in [&["--timeout", "1h"][..], &["--require=teardown", "--grace", "0s"]] {
         let got = Run::confined(&scratch).options(options).shell("echo started");

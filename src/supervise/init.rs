@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, poll};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::{set_child_subreaper, set_dumpable, set_pdeathsig};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -15,7 +15,7 @@ use rustix::process::{WaitOptions, wait};
 
 use super::link::{Link, Message};
 use super::surroundings::{Surroundings, now};
-use super::{tree, until};
+use super::tree;
 use crate::error::{Error, Result};
 use crate::plan::Process;
 use crate::sys;
@@ -84,13 +84,12 @@ impl Init {
     /// Ends when the command or the monitor has ended. As process 1 of a PID namespace that is the end of
     /// everything in it (pid_namespaces(7)).
     fn run(mut self) -> i32 {
-        let last = self.before.surroundings.last_moment();
         loop {
             let mut watched = [
                 PollFd::new(self.before.link.as_fd(), PollFlags::POLLIN),
                 PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
             ];
-            if !matches!(poll(&mut watched, until(last)), Ok(_) | Err(Errno::EINTR)) {
+            if !matches!(poll(&mut watched, PollTimeout::NONE), Ok(_) | Err(Errno::EINTR)) {
                 return self.end(125);
             }
             if watched[0].any().unwrap_or(false) && !self.on_message() {
@@ -99,10 +98,6 @@ impl Init {
             self.read_signals();
             if let Some(status) = self.reap() {
                 return self.end(status);
-            }
-            if last.is_some_and(|last| last <= now()) {
-                let _ = self.before.link.send(Message::TimedOut);
-                return self.end(125);
             }
         }
     }

@@ -14,8 +14,6 @@ pub enum Message {
     Exited(i32),
     /// The command was ended by this signal.
     Killed(i32),
-    /// The deadline passed while the monitor was stopped.
-    TimedOut,
     /// This signal went to a command that does not catch it.
     Uncaught(i32),
     // From the monitor.
@@ -40,7 +38,6 @@ impl Message {
             Message::Stopped(number, turn, true) => (STOPPED_WITH_TERMINAL, number, turn),
             Message::Exited(status) => (2, status, 0),
             Message::Killed(number) => (3, number, 0),
-            Message::TimedOut => (4, 0, 0),
             Message::Uncaught(number) => (5, number, 0),
             Message::Signal(number) => (6, number, 0),
             Message::Queue(number, value) => (7, number, value),
@@ -63,7 +60,6 @@ impl Message {
             STOPPED_WITH_TERMINAL => Message::Stopped(number, value, true),
             2 => Message::Exited(number),
             3 => Message::Killed(number),
-            4 => Message::TimedOut,
             5 => Message::Uncaught(number),
             6 => Message::Signal(number),
             7 => Message::Queue(number, value),
@@ -125,7 +121,6 @@ mod tests {
             Message::Stopped(19, 0, false),
             Message::Exited(255),
             Message::Killed(9),
-            Message::TimedOut,
             Message::Uncaught(2),
             Message::Signal(64),
             Message::Queue(34, 1 << 40),

@@ -7,9 +7,13 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::prctl::set_dumpable;
+use nix::sys::signal::{SigEvent, SigevNotify};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
+use nix::sys::time::TimeSpec;
+use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::time::ClockId;
 use nix::unistd::{Pid, getpid, getsid};
 
 use super::link::{Link, Message};
@@ -55,6 +59,8 @@ pub struct Monitor {
     hangup_ignored: bool,
     grace: Duration,
     deadline: Option<Duration>,
+    /// Held, so that it fires.
+    _alarm: Option<Timer>,
     /// When the tree is killed, because it was asked to end.
     kill_at: Option<Duration>,
     /// How many times the command has been continued.
@@ -83,6 +89,7 @@ impl Monitor {
             hangup_ignored: surroundings.hangup_ignored,
             grace: surroundings.grace,
             deadline: surroundings.deadline,
+            _alarm: surroundings.deadline.map(alarm).transpose()?,
             kill_at: None,
             turn: 0,
             outcome: None,
@@ -103,9 +110,7 @@ impl Monitor {
                 self.kill_all();
             }
             if ready.signal {
-                while let Ok(Some(info)) = self.signals.read_signal() {
-                    self.on_signal(&info);
-                }
+                self.on_signals();
             }
             if ready.link {
                 self.on_message();
@@ -130,6 +135,12 @@ impl Monitor {
         }
     }
 
+    fn on_signals(&mut self) {
+        while let Ok(Some(info)) = self.signals.read_signal() {
+            self.on_signal(&info);
+        }
+    }
+
     fn on_signal(&mut self, info: &siginfo) {
         let number = info.ssi_signo as i32;
         // The kernel's own come from the terminal, to its whole foreground group, and the command is in it: once is
@@ -137,6 +148,8 @@ impl Monitor {
         let kernels = info.ssi_code > 0;
         match number {
             libc::SIGCHLD if kernels => {}
+            // The alarm: only to look at the clock.
+            libc::SIGCONT if info.ssi_code == libc::SI_TIMER => {}
             libc::SIGCONT => self.go_on(),
             libc::SIGHUP if kernels => {
                 if getsid(None) == Ok(getpid()) {
@@ -168,20 +181,23 @@ impl Monitor {
 
     fn on_message(&mut self) {
         match self.link.receive() {
-            Some(message @ (Message::Exited(_) | Message::Killed(_) | Message::TimedOut)) => {
-                self.learn(message)
-            }
+            Some(message @ (Message::Exited(_) | Message::Killed(_))) => self.learn(message),
             Some(Message::Uncaught(_)) => self.begin_to_end(true),
-            // What has been continued since is not stopped any more.
-            Some(Message::Stopped(signal, turn, with_terminal)) if turn == self.turn => {
-                if let (true, Some(terminal)) = (with_terminal, &mut self.terminal) {
-                    terminal.give_back();
-                }
-                stop(signal);
-            }
-            Some(Message::Stopped(..)) => {}
+            Some(Message::Stopped(signal, turn, with_terminal)) => self.on_stop(signal, turn, with_terminal),
             // The init is ending, and its status says why.
             _ => self.linked = false,
+        }
+    }
+
+    fn on_stop(&mut self, signal: i32, turn: u64, with_terminal: bool) {
+        if let (true, Some(terminal)) = (with_terminal, &mut self.terminal) {
+            terminal.give_back();
+        }
+        // What has been continued since is not stopped any more, and stopping would throw a SIGCONT away that has
+        // come meanwhile (signal(7)).
+        self.on_signals();
+        if turn == self.turn && self.outcome.is_none() {
+            stop(signal);
         }
     }
 
@@ -190,7 +206,6 @@ impl Monitor {
         match message {
             Message::Exited(status) => _ = self.outcome.get_or_insert(Outcome::Exited(status)),
             Message::Killed(signal) => _ = self.outcome.get_or_insert(Outcome::Signalled(signal)),
-            Message::TimedOut => self.timed_out = true,
             _ => {}
         }
     }
@@ -258,6 +273,17 @@ impl Monitor {
         }
         outcome
     }
+}
+
+/// A SIGCONT at the deadline, since a stopped process has no other way to notice it.
+fn alarm(deadline: Duration) -> Result<Timer> {
+    let event = SigEvent::new(SigevNotify::SigevSignal { signal: Signal::SIGCONT, si_value: 0 });
+    Timer::new(ClockId::CLOCK_BOOTTIME, event)
+        .and_then(|mut timer| {
+            let at = Expiration::OneShot(TimeSpec::from_duration(deadline));
+            timer.set(at, TimerSetTimeFlags::TFD_TIMER_ABSTIME).map(|()| timer)
+        })
+        .map_err(|errno| Error::step("set the timer", errno))
 }
 
 /// The shell must see this process stopped, and by what. Going on, it is told by SIGCONT, which is read from the

@@ -55,12 +55,6 @@ impl Surroundings {
             hangup_ignored: Status::read()?.ignored >> (libc::SIGHUP - 1) & 1 == 1,
         })
     }
-
-    /// When init ends everything by itself: the monitor may be stopped, and its clock with it.
-    pub fn last_moment(&self) -> Option<Duration> {
-        const LATER: Duration = Duration::from_millis(200);
-        self.deadline.map(|deadline| deadline.saturating_add(self.grace).saturating_add(LATER))
-    }
 }
 
 impl Watched {
