@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use nix::unistd::{getegid, geteuid};
+use nix::unistd::{Pid, getegid, geteuid, getppid};
 
 use crate::cli::Invocation;
 use crate::enforce::environment::{self, Composed};
@@ -18,6 +18,8 @@ use crate::view::caller::Caller;
 
 /// Becomes the command; or returns the reason why not; or, supervised, the command's status.
 pub fn run(invocation: Invocation) -> Result<u8> {
+    // As early as can be: a caller that goes meanwhile is missed otherwise.
+    let parent = getppid();
     close_inherited(&invocation.policy)?;
     let mut record = Record::open(invocation.policy.status_fd)?;
     let timings = Timings::new(invocation.policy.timings);
@@ -26,7 +28,7 @@ pub fn run(invocation: Invocation) -> Result<u8> {
             if let Some(report) = &prepared.view.scan {
                 record.scanned(report.entries, report.elapsed.as_micros());
             }
-            prepared.start(invocation, record)
+            prepared.start(invocation, record, parent)
         }
         Err(error) => {
             record.refused(&error);
@@ -71,13 +73,22 @@ pub fn prepare(invocation: &Invocation, mut timings: Timings) -> Result<Prepared
 }
 
 impl Prepared {
-    fn start(self, invocation: Invocation, record: Record) -> Result<u8> {
+    fn start(self, invocation: Invocation, record: Record, parent: Pid) -> Result<u8> {
         let Prepared { plan, view, caller, mut environment, timings } = self;
         let note = plan::note::text(&plan, &view);
         let id = plan.id();
         environment.pairs.push(("CONFINE_POLICY".into(), id.into()));
         let target = exec::Target::prepare(&invocation.command, &environment.pairs, &caller.cwd)?;
-        enforce::apply(enforce::Run { plan: &plan, view, caller: &caller, target, note, record, timings })
+        enforce::apply(enforce::Run {
+            plan: &plan,
+            view,
+            caller: &caller,
+            target,
+            note,
+            record,
+            timings,
+            parent,
+        })
     }
 }
 

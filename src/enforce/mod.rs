@@ -20,10 +20,13 @@ use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use nix::unistd::Pid;
+
 use crate::error::{Error, Result, paste, show};
 use crate::plan::{Namespace, Plan};
 use crate::record::{Record, Timings};
 use crate::supervise::monitor::Monitor;
+use crate::supervise::surroundings::Surroundings;
 use crate::supervise::{self, Role};
 use crate::sys;
 use crate::view::caller::Caller;
@@ -38,12 +41,14 @@ pub struct Run<'a> {
     pub note: String,
     pub record: Record,
     pub timings: Timings,
+    /// Who was the parent when confine began.
+    pub parent: Pid,
 }
 
 /// Closes the boundary around this process and becomes the command. Returns with the reason why not; or, as the
 /// parent of a supervised command, with its status.
 pub fn apply(run: Run<'_>) -> Result<u8> {
-    let Run { plan, view, caller, target, note, mut record, mut timings } = run;
+    let Run { plan, view, caller, target, note, mut record, mut timings, parent } = run;
     let writable = writable_roots(&view);
     let viewed = plan.has(Namespace::Mount);
 
@@ -57,17 +62,18 @@ pub fn apply(run: Run<'_>) -> Result<u8> {
     }
     timings.mark("namespaces");
     // From here on there may be two of us: the monitor waits, the child goes on.
-    let link = match &plan.supervision {
+    let before = match &plan.supervision {
         None => None,
         Some(supervision) => {
-            let watched = Monitor::watch_caller();
-            match supervise::split()? {
-                Role::Init { link } => Some(link),
-                Role::Monitor { init, link } => {
+            let namespace = plan.has(Namespace::Pid);
+            let surroundings = Surroundings::look(supervision, parent)?;
+            match supervise::split(surroundings, namespace)? {
+                Role::Init(before) => Some(before),
+                Role::Monitor { init, link, surroundings } => {
                     // What is open here would be kept busy for as long as the command runs.
                     drop((view, target));
                     plan.process.descriptors.iter().copied().for_each(sys::close);
-                    let monitor = Monitor::new(link, init, supervision, watched)?;
+                    let monitor = Monitor::new(link, init, namespace, surroundings)?;
                     credentials::drop_capabilities(&plan.process)?;
                     return Ok(record.ended(monitor.run()));
                 }
@@ -86,11 +92,11 @@ pub fn apply(run: Run<'_>) -> Result<u8> {
     timings.mark("pivot");
     // What has served is left to execve, which closes it with all others: a close each would be a hundred calls.
     // An init does not exec, and would keep the old root.
-    let _served = link.is_none().then_some(served);
+    let _served = before.is_none().then_some(served);
     enter_directory(caller)?;
     let handed = standard::reopen(&caller.standard, viewed)?;
-    if let Some(link) = link {
-        supervise::init::become_init(link, plan.has(Namespace::Pid), &plan.process)?;
+    if let Some(before) = before {
+        supervise::init::become_init(before, &plan.process)?;
     }
     // After unshare, or the limit of processes would count the host's.
     limits::apply(&plan.process.limits)?;
