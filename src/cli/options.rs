@@ -274,14 +274,15 @@ pub const RUN: &[Row] = &[
         "max-output",
         Value::Number("SIZE"),
         "Most that the whole tree may write to each of stdout and stderr",
-        "Bytes, or K, M, G, T (powers of 1024), for each of the two. See --on-output-limit.",
+        "Bytes, or K, M, G, T (powers of 1024), for each of the two, which are pipes then. See --on-output-limit.",
     ),
     row(
         LIMITS,
         "on-output-limit",
         Value::OneOf("HOW", &["truncate", "kill"]),
         "What happens at --max-output",
-        "truncate (the default): the rest is dropped and a marker says how much. kill: the run ends.",
+        "truncate (the default): the first and the last are kept, what is over is dropped, and a marker says how many \
+         bytes are missing. kill: the run ends with status 137.",
     ),
     row(
         LIMITS,
@@ -355,9 +356,19 @@ pub const RUN: &[Row] = &[
         OUTPUT,
         "status-fd",
         Value::Number("N"),
-        "Write JSON lines about the start to this descriptor",
+        "Write JSON lines about start and end to this descriptor",
         "An open descriptor above 2; COMMAND does not get it. One line says started, with the layer that keeps \
-         each promise, or refused, with the reason.",
+         each promise, or refused, with the reason; under a supervisor another one says how it ended.",
+    ),
+    row(
+        OUTPUT,
+        "result",
+        Value::OneOf("json", &["json"]),
+        "Write one JSON object with outcome, output and resource use at the end",
+        "To standard output, where nothing else is written then; with --status-fd as its last line instead, and \
+         COMMAND's output goes where it always does. Holds the first and the last of both streams, at most 256K of \
+         each or --max-output, and which files that run by themselves are new or changed. COMMAND's stdout and \
+         stderr are pipes. A refusal is an object too.",
     ),
     row(
         OUTPUT,

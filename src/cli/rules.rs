@@ -66,6 +66,7 @@ pub fn policy(options: &ArgMatches) -> Result<Policy> {
         })?
         .unwrap_or_default(),
         status_fd: read(options, "status-fd", values::descriptor)?,
+        result: read(options, "result", |name, word| choice(name, word, &[("json", ())]))?.is_some(),
         verbose: values::flag(options, "verbose"),
         timings: values::flag(options, "timings"),
     };

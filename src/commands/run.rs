@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::plan::{self, Plan};
 use crate::policy::{Policy, env_file};
-use crate::record::{Record, Timings};
+use crate::record::{self, Record, Timings};
 use crate::view::View;
 use crate::view::caller::Caller;
 
@@ -21,20 +21,18 @@ pub fn run(invocation: Invocation) -> Result<u8> {
     // As early as can be: a caller that goes meanwhile is missed otherwise.
     let parent = getppid();
     close_inherited(&invocation.policy)?;
-    let mut record = Record::open(invocation.policy.status_fd)?;
+    let mut record = Record::open(&invocation.policy)?;
     let timings = Timings::new(invocation.policy.timings);
-    match prepare(&invocation, timings) {
-        Ok(prepared) => {
-            if let Some(report) = &prepared.view.scan {
-                record.scanned(report.entries, report.elapsed.as_micros());
-            }
-            prepared.start(invocation, record, parent)
+    let ended = prepare(&invocation, timings).and_then(|prepared| {
+        if let Some(report) = &prepared.view.scan {
+            record.scanned(report.entries, report.elapsed.as_micros());
         }
-        Err(error) => {
-            record.refused(&error);
-            Err(error)
-        }
+        prepared.start(invocation, &mut record, parent)
+    });
+    if let Err(error) = &ended {
+        record.refused(error);
     }
+    ended
 }
 
 /// Everything that can be refused, before anything but this process has changed.
@@ -50,7 +48,10 @@ pub fn prepare(invocation: &Invocation, mut timings: Timings) -> Result<Prepared
     let policy = &invocation.policy;
     // Before ids are mapped: owners are checked.
     let pairs = read_env_files(policy)?;
-    let standard = descriptors::check_standard()?;
+    let mut standard = descriptors::check_standard()?;
+    if plan::Relay::decide(policy).is_some() {
+        descriptors::replace_by_pipes(&mut standard);
+    }
     descriptors::check_passed(&policy.descriptors)?;
     let mut caller = Caller::look(policy, geteuid().as_raw(), getegid().as_raw(), standard)?;
     if let Some(directory) = &policy.chdir {
@@ -73,8 +74,11 @@ pub fn prepare(invocation: &Invocation, mut timings: Timings) -> Result<Prepared
 }
 
 impl Prepared {
-    fn start(self, invocation: Invocation, record: Record, parent: Pid) -> Result<u8> {
+    fn start(self, invocation: Invocation, record: &mut Record, parent: Pid) -> Result<u8> {
         let Prepared { plan, view, caller, mut environment, timings } = self;
+        if invocation.policy.verbose {
+            record::explain_start(&plan);
+        }
         let note = plan::note::text(&plan, &view);
         let id = plan.id();
         environment.pairs.push(("CONFINE_POLICY".into(), id.into()));
@@ -88,6 +92,7 @@ impl Prepared {
             record,
             timings,
             parent,
+            git: invocation.policy.git,
         })
     }
 }

@@ -21,11 +21,15 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use nix::unistd::Pid;
+use rustix::thread::CapabilitySet;
 
 use crate::error::{Error, Result, paste, show};
 use crate::plan::{Namespace, Plan};
+use crate::policy::Git;
 use crate::record::{Record, Timings};
 use crate::supervise::monitor::Monitor;
+use crate::supervise::output::Output;
+use crate::supervise::result::{Before, Report};
 use crate::supervise::surroundings::Surroundings;
 use crate::supervise::{self, Role};
 use crate::sys;
@@ -39,16 +43,18 @@ pub struct Run<'a> {
     pub caller: &'a Caller,
     pub target: exec::Target,
     pub note: String,
-    pub record: Record,
+    pub record: &'a mut Record,
     pub timings: Timings,
     /// Who was the parent when confine began.
     pub parent: Pid,
+    /// As it was asked for; what changes among git's files is compared under it.
+    pub git: Git,
 }
 
 /// Closes the boundary around this process and becomes the command. Returns with the reason why not; or, as the
 /// parent of a supervised command, with its status.
 pub fn apply(run: Run<'_>) -> Result<u8> {
-    let Run { plan, view, caller, target, note, mut record, mut timings, parent } = run;
+    let Run { plan, view, caller, target, note, record, mut timings, parent, git } = run;
     let writable = writable_roots(&view);
     let viewed = plan.has(Namespace::Mount);
 
@@ -67,15 +73,44 @@ pub fn apply(run: Run<'_>) -> Result<u8> {
         Some(supervision) => {
             let namespace = plan.has(Namespace::Pid);
             let surroundings = Surroundings::look(supervision, parent)?;
+            let forward = !record.takes_output();
+            let output = match &supervision.relay {
+                Some(relay) => Some(Output::prepare(relay, forward, &plan.process)?),
+                None => None,
+            };
+            // Compared with what is there at the end.
+            let watched = if record.has_result() {
+                let report = Report::new().map_err(|error| Error::step("make a pipe", error))?;
+                Some((report, Before::look(&view, git)?))
+            } else {
+                None
+            };
             match supervise::split(surroundings, namespace)? {
-                Role::Init(before) => Some(before),
+                Role::Init(before) => {
+                    if let Some((_, ends)) = output {
+                        ends.attach()?;
+                    }
+                    if let Some((report, before)) = watched {
+                        drop(before);
+                        record.leave_to_parent(report);
+                    }
+                    Some(before)
+                }
                 Role::Monitor { init, link, surroundings } => {
                     // What is open here would be kept busy for as long as the command runs.
                     drop((view, target));
                     plan.process.descriptors.iter().copied().for_each(sys::close);
-                    let monitor = Monitor::new(link, init, namespace, surroundings)?;
-                    credentials::drop_capabilities(&plan.process)?;
-                    return Ok(record.ended(monitor.run()));
+                    let mut monitor = Monitor::new(link, init, namespace, surroundings)?;
+                    if let Some((output, ends)) = output {
+                        // Or the end of a stream would never be seen.
+                        drop(ends);
+                        monitor.relay(output);
+                    }
+                    // What the command closed to itself is looked at all the same.
+                    let looks =
+                        watched.as_ref().map_or(CapabilitySet::empty(), |_| CapabilitySet::DAC_READ_SEARCH);
+                    credentials::drop_capabilities(&plan.process, looks)?;
+                    return Ok(record.ended(plan, &monitor.run(), watched));
                 }
             }
         }
@@ -121,9 +156,7 @@ pub fn apply(run: Run<'_>) -> Result<u8> {
     timings.mark("self-check");
     record.started(plan)?;
     timings.print();
-    let error = target.become_it();
-    record.refused(&error);
-    Err(error)
+    Err(target.become_it())
 }
 
 fn writable_roots(view: &View) -> Vec<PathBuf> {

@@ -48,6 +48,31 @@ pub struct Supervision {
     pub teardown: bool,
     pub timeout: Option<Duration>,
     pub grace: Option<Duration>,
+    /// None: the command has the caller's own streams.
+    pub relay: Option<Relay>,
+}
+
+/// What is done to the command's output on its way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Relay {
+    /// Bytes of each stream.
+    pub limit: Option<u64>,
+    /// Reaching the limit ends the run.
+    pub kill: bool,
+    /// It is kept for the result.
+    pub result: bool,
+}
+
+impl Relay {
+    pub fn decide(policy: &Policy) -> Option<Relay> {
+        let limits = &policy.limits;
+        let wanted = limits.output.is_some() || policy.result;
+        wanted.then_some(Relay {
+            limit: limits.output,
+            kill: limits.on_output_limit_kill,
+            result: policy.result,
+        })
+    }
 }
 
 /// What is made once and could be shared by several spawns.
@@ -204,6 +229,8 @@ pub fn supervision(policy: &Policy, host: &Host) -> Option<Supervision> {
             host.namespaces() && host.landlock.abi() < 6,
         ),
         ("--timeout", limits.timeout.is_some()),
+        ("--max-output", limits.output.is_some()),
+        ("--result json", policy.result),
     ]
     .into_iter()
     .filter(|(_, needed)| *needed)
@@ -214,6 +241,7 @@ pub fn supervision(policy: &Policy, host: &Host) -> Option<Supervision> {
         teardown: required(Promise::Teardown),
         timeout: limits.timeout,
         grace: limits.grace,
+        relay: Relay::decide(policy),
     })
 }
 
@@ -240,7 +268,6 @@ fn refuse_unbuilt(policy: &Policy) -> Result<()> {
     let options = [
         ("--max-memory", limits.memory.is_some()),
         ("--max-disk", limits.disk.is_some()),
-        ("--max-output", limits.output.is_some()),
         ("--max-cpu", limits.cpu.is_some()),
         ("--listen", policy.network.listen != Listen::None),
         ("--loopback host", policy.network.loopback == Loopback::Host),

@@ -7,9 +7,12 @@
 //! init be stopped, the kernel kills it with the monitor all the same (`Before::end_with_monitor`).
 #![forbid(unsafe_code)]
 
+mod bounded;
 pub mod init;
 pub mod link;
 pub mod monitor;
+pub mod output;
+pub mod result;
 mod scrub;
 pub mod surroundings;
 mod terminal;

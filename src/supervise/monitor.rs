@@ -17,6 +17,7 @@ use nix::time::ClockId;
 use nix::unistd::{Pid, getpid, getsid};
 
 use super::link::{Link, Message};
+use super::output::{self, Output};
 use super::surroundings::{Surroundings, Watched, now};
 use super::terminal::Terminal;
 use super::{tree, until};
@@ -29,6 +30,8 @@ pub enum Outcome {
     Exited(i32),
     Signalled(i32),
     TimedOut,
+    /// The tree was ended because it wrote more than it may.
+    OutputLimit,
     /// The caller has gone, or somebody killed the init: the tree was ended.
     Ended,
 }
@@ -40,9 +43,18 @@ impl Outcome {
             Outcome::Exited(status) => status as u8,
             Outcome::Signalled(signal) => 128u8.saturating_add(signal as u8),
             Outcome::TimedOut => 124,
-            Outcome::Ended => 137,
+            Outcome::OutputLimit | Outcome::Ended => 137,
         }
     }
+}
+
+/// The end of a run, and what came out of it.
+pub struct End {
+    pub outcome: Outcome,
+    pub wall: Duration,
+    pub output: Option<Output>,
+    /// Somebody waits for the end: what else there is to be told must not take its time.
+    pub hurried: bool,
 }
 
 pub struct Monitor {
@@ -67,6 +79,11 @@ pub struct Monitor {
     turn: u64,
     outcome: Option<Outcome>,
     timed_out: bool,
+    /// None: the command has the caller's own streams.
+    output: Option<Output>,
+    began: Duration,
+    /// A signal that ends programs has come here.
+    hurried: bool,
 }
 
 impl Monitor {
@@ -94,21 +111,33 @@ impl Monitor {
             turn: 0,
             outcome: None,
             timed_out: false,
+            output: None,
+            began: now(),
+            hurried: false,
         })
     }
 
+    pub fn relay(&mut self, output: Output) {
+        self.output = Some(output);
+    }
+
     /// Until nothing of the run is left.
-    pub fn run(mut self) -> Outcome {
+    pub fn run(mut self) -> End {
         let _ = std::env::set_current_dir("/");
         loop {
             if let Some(outcome) = self.reap() {
-                return self.finish(outcome);
+                let outcome = self.finish(outcome);
+                self.let_go();
+                let (wall, hurried) = (now().saturating_sub(self.began), self.hurried);
+                return End { outcome, wall, output: self.output, hurried };
             }
             let ready = self.wait();
             if ready.caller || self.caller.as_ref().is_some_and(Watched::has_gone) {
                 self.caller = None;
+                self.hurried = true;
                 self.kill_all();
             }
+            self.pass_on();
             if ready.signal {
                 self.on_signals();
             }
@@ -126,6 +155,8 @@ impl Monitor {
         watched.extend(
             link.iter().chain(caller.iter()).map(|fd: &BorrowedFd<'_>| PollFd::new(*fd, PollFlags::POLLIN)),
         );
+        // Only to be woken: each stream finds out by itself what it can do.
+        watched.extend(self.output.iter().flat_map(Output::watched));
         let _ = poll(&mut watched, until([self.deadline, self.kill_at].into_iter().flatten().min()));
         let is_ready = |index: usize| watched.get(index).and_then(PollFd::any).unwrap_or(false);
         Ready {
@@ -146,7 +177,10 @@ impl Monitor {
         // The kernel's own come from the terminal, to its whole foreground group, and the command is in it: once is
         // enough. Only of a hangup the leader of the session is told alone.
         let kernels = info.ssi_code > 0;
+        self.hurried |= matches!(number, libc::SIGTERM | libc::SIGHUP | libc::SIGINT | libc::SIGQUIT);
         match number {
+            // From a write of our own, to a reader that has gone.
+            libc::SIGPIPE if info.ssi_pid == getpid().as_raw() as u32 => {}
             libc::SIGCHLD if kernels => {}
             // The alarm: only to look at the clock.
             libc::SIGCONT if info.ssi_code == libc::SI_TIMER => {}
@@ -210,6 +244,59 @@ impl Monitor {
         }
     }
 
+    /// From here on there is nothing to protect, and what is left to do can be ended like any program.
+    fn let_go(&mut self) {
+        const ENDING: [Signal; 5] =
+            [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTSTP];
+        // Those that have come were about the command.
+        while let Ok(Some(info)) = self.signals.read_signal() {
+            self.hurried |= ENDING.iter().take(4).any(|signal| *signal as u32 == info.ssi_signo);
+        }
+        let _ = SigSet::from_iter(ENDING).thread_unblock();
+    }
+
+    fn pass_on(&mut self) {
+        let Some(output) = &mut self.output else { return };
+        output.turn();
+        if output.exceeded().is_some() && self.outcome.is_none() {
+            self.kill_all();
+        }
+    }
+
+    /// What the command wrote last. Its reader is waited for as the command itself would have to; one that does not
+    /// read holds up nothing that was ended by force.
+    fn deliver(&mut self, forced: bool) {
+        let Some(output) = &mut self.output else { return };
+        output.drain();
+        let mut forced = forced || self.hurried;
+        let mut last = now();
+        loop {
+            if output.turn() {
+                last = now();
+            }
+            let at = if forced { Some(last.saturating_add(output::PATIENCE)) } else { self.deadline };
+            if output.is_delivered() || at.is_some_and(|at| at <= now()) {
+                return;
+            }
+            let mut watched = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
+            let caller = self.caller.as_ref().and_then(|caller| caller.pidfd.as_ref());
+            watched.extend(caller.map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)));
+            watched.extend(output.watched());
+            let _ = poll(&mut watched, until(at));
+            drop(watched);
+            while let Ok(Some(info)) = self.signals.read_signal() {
+                match info.ssi_signo as i32 {
+                    libc::SIGTERM | libc::SIGHUP | libc::SIGINT | libc::SIGQUIT => forced = true,
+                    number @ (libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => stop(number),
+                    _ => {}
+                }
+            }
+            if self.caller.as_ref().is_some_and(Watched::has_gone) {
+                return;
+            }
+        }
+    }
+
     fn go_on(&mut self) {
         if let Some(terminal) = &mut self.terminal {
             terminal.hand_over();
@@ -266,7 +353,12 @@ impl Monitor {
         if !self.namespace {
             tree::end();
         }
-        let outcome = if self.timed_out { Outcome::TimedOut } else { self.outcome.unwrap_or(ended) };
+        let mut outcome = if self.timed_out { Outcome::TimedOut } else { self.outcome.unwrap_or(ended) };
+        self.deliver(!matches!(outcome, Outcome::Exited(_)));
+        if let Some((stream, limit)) = self.output.as_ref().and_then(Output::exceeded) {
+            output::tell_limit(stream, limit);
+            outcome = Outcome::OutputLimit;
+        }
         if let Some(terminal) = &self.terminal {
             // A shell says 128+N of what it ran last.
             terminal.restore(!matches!(outcome, Outcome::Exited(..=128)));
