@@ -8,6 +8,7 @@ use confine::cli::{self, Request};
 use confine::commands;
 use confine::enforce::descriptors;
 use confine::error::{Error, Result};
+use confine::record;
 
 fn main() -> ExitCode {
     match run() {
@@ -27,7 +28,9 @@ fn main() -> ExitCode {
 fn run() -> Result<u8> {
     // First of all: no descriptor of confine's own may land on 0, 1 or 2.
     descriptors::fill_standard().map_err(|source| Error::step("open /dev/null", source))?;
-    match cli::parse(std::env::args_os())? {
+    match cli::parse(std::env::args_os())
+        .inspect_err(|error| record::refuse_line(std::env::args_os(), error))?
+    {
         Request::Help(text) | Request::Version(text) => print(&text).map(|()| 0),
         Request::Run(invocation) => commands::run::run(invocation),
         Request::Check { .. } | Request::Explain { .. } | Request::Scan { .. } => {

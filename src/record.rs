@@ -1,6 +1,7 @@
 //! What is told about a run: JSON lines on `--status-fd`, and step times for measurements.
 #![forbid(unsafe_code)]
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, RawFd};
@@ -166,6 +167,26 @@ impl Where {
 
 fn duplicate(number: RawFd) -> std::io::Result<File> {
     Ok(rustix::io::fcntl_dupfd_cloexec(sys::borrow(number)?.as_fd(), 3)?.into())
+}
+
+/// For a line that was not understood: whoever asked it for a result, by two words that were, reads one.
+pub fn refuse_line(argv: impl Iterator<Item = OsString>, error: &Error) {
+    let words: Vec<OsString> = argv.take_while(|word| word != "--").collect();
+    let value = |name: &str| {
+        let joined = format!("{name}=");
+        words.iter().enumerate().find_map(|(index, word)| match word.to_str()? {
+            word if word == name => words.get(index + 1)?.to_str(),
+            word => word.strip_prefix(&joined),
+        })
+    };
+    if value("--result") == Some("json") {
+        let status_fd =
+            value("--status-fd").and_then(|number| number.parse().ok()).filter(|number| *number > 2);
+        let policy = Policy { result: true, status_fd, ..Policy::default() };
+        if let Ok(mut record) = Record::open(&policy) {
+            record.refused(error);
+        }
+    }
 }
 
 /// As `main` says it.

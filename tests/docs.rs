@@ -172,7 +172,6 @@ fn what_this_version_refuses_is_said_to_be_refused() {
         (&["--listen", "any"], "--listen PORT|any"),
         (&["--max-memory", "1G"], "--max-memory SIZE"),
         (&["--max-disk", "1G"], "--max-disk SIZE"),
-        (&["--max-output", "1G"], "--max-output SIZE"),
         (&["--max-cpu", "1h"], "--max-cpu TIME"),
         (&["--allow", "unix-datagram"], "--allow WHAT"),
     ];

@@ -184,6 +184,7 @@ fn every_option_reaches_the_policy() {
         allow: BTreeSet::from([Allowance::BroadWorkspace, Allowance::Userns, Allowance::UnixDatagram]),
         namespaces: Namespaces::Off,
         status_fd: Some(3),
+        result: true,
         verbose: true,
         timings: true,
     };

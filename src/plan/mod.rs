@@ -135,6 +135,8 @@ impl Plan {
         let (mut promises, mut waived) = (BTreeMap::new(), BTreeMap::new());
         for (promise, outcome) in outcomes(policy, host, &namespaces) {
             match outcome {
+                // By the plan that was made, not by one that could have been.
+                Outcome::Kept(_) if !is_claimed(policy, promise, &namespaces) => {}
                 Outcome::Kept(layers) => {
                     promises.insert(promise, layers.into_iter().map(str::to_owned).collect());
                 }
@@ -205,6 +207,15 @@ impl Plan {
 
     pub fn has(&self, namespace: Namespace) -> bool {
         self.world.namespaces.contains(&namespace)
+    }
+}
+
+/// Other processes are hidden wherever there is a PID namespace; the end of a caller is followed only when asked for.
+fn is_claimed(policy: &Policy, promise: Promise, namespaces: &[Namespace]) -> bool {
+    match promise {
+        Promise::ProcessHiding => namespaces.contains(&Namespace::Pid),
+        Promise::Teardown => policy.require.contains(&promise),
+        _ => true,
     }
 }
 

@@ -9,6 +9,8 @@ pub struct HeadTail {
     tail: VecDeque<u8>,
     /// Dropped between the two.
     missing: u64,
+    /// Whoever reads is told so.
+    marked: bool,
 }
 
 impl HeadTail {
@@ -19,7 +21,13 @@ impl HeadTail {
             tail_size: usize::try_from(tail).unwrap_or(usize::MAX),
             tail: VecDeque::new(),
             missing: 0,
+            marked: true,
         }
+    }
+
+    /// Nothing but what fits, when going over ends the run.
+    pub fn cut(limit: u64) -> HeadTail {
+        HeadTail { marked: false, ..HeadTail::new(limit, 0) }
     }
 
     pub fn is_head_full(&self) -> bool {
@@ -41,7 +49,7 @@ impl HeadTail {
 
     /// The marker, if something is missing, and the tail.
     pub fn finish(self, to: &mut Vec<u8>) {
-        if self.missing > 0 {
+        if self.missing > 0 && self.marked {
             to.extend_from_slice(marker(self.missing).as_bytes());
         }
         to.extend(self.tail);

@@ -132,7 +132,10 @@ impl Stream {
             let (uid, gid) = (rustix::fs::Uid::from_raw(process.uid), rustix::fs::Gid::from_raw(process.gid));
             rustix::fs::fchown(&end, Some(uid), Some(gid))?;
         }
-        let tail = |limit: u64| if relay.kill { 0 } else { (limit / 2).min(TAIL) };
+        let bounded = |limit: u64| match relay.kill {
+            true => HeadTail::cut(limit),
+            false => HeadTail::new(limit, (limit / 2).min(TAIL)),
+        };
         let kept = relay.limit.unwrap_or(KEPT).min(MOST_KEPT);
         let stream = Stream {
             name,
@@ -140,7 +143,7 @@ impl Stream {
             sink: if forward { Some(Sink::open(number)?) } else { None },
             pending: Vec::new(),
             sent: 0,
-            bound: relay.limit.filter(|_| forward).map(|limit| HeadTail::new(limit, tail(limit))),
+            bound: relay.limit.filter(|_| forward).map(bounded),
             kept: relay.result.then(|| Kept::new(kept, if relay.kill { 0 } else { kept / 2 })),
             total: 0,
         };
