@@ -239,6 +239,12 @@ fn the_manual_page_lists_the_steps_in_the_order_of_the_code() {
         "without_view(",
         "seccomp_programs(",
         "status.verify(",
+        // What the parent will watch, and the child's ends of it.
+        "Surroundings::look(",
+        "Output::prepare(",
+        "Before::look(",
+        "Report::new(",
+        "ends.attach(",
         // Of the parent, which does not go on.
         "Monitor::new(",
         "credentials::drop_capabilities(",

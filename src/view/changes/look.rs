@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags, openat2, statx};
@@ -85,7 +85,7 @@ impl Look<'_> {
             tools |= !unpacked && is_of_table(name);
             let name = OsStr::from_bytes(name);
             if matches!(kind, FileType::RegularFile | FileType::Unknown) {
-                let Some(stat) = look_at(here.fd.as_fd(), Path::new(name)) else { continue };
+                let Some(stat) = self.look_at(here, Path::new(name)) else { continue };
                 kind = FileType::from_raw_mode(u32::from(stat.stx_mode));
                 self.setuid(here, name, &stat);
             }
@@ -133,7 +133,7 @@ impl Look<'_> {
         let mut ways: Vec<&Path> = path.ancestors().filter(|way| !way.as_os_str().is_empty()).collect();
         ways.reverse();
         for way in ways {
-            let Some(stat) = look_at(here.fd.as_fd(), way) else { return };
+            let Some(stat) = self.look_at(here, way) else { return };
             match FileType::from_raw_mode(u32::from(stat.stx_mode)) {
                 FileType::Directory if way != path => {}
                 FileType::Directory => return self.tree(here, path, kind, reason),
@@ -162,7 +162,7 @@ impl Look<'_> {
                     return self.unseen(here.path.join(path), io::Error::other("too large"));
                 }
                 let path = path.join(OsStr::from_bytes(name));
-                match look_at(here.fd.as_fd(), &path) {
+                match self.look_at(here, &path) {
                     Some(stat) if FileType::from_raw_mode(u32::from(stat.stx_mode)).is_dir() => {
                         queue.push((path, depth + 1));
                     }
@@ -174,7 +174,7 @@ impl Look<'_> {
     }
 
     fn file(&mut self, here: &Here<'_>, path: &Path, kind: Kind, reason: &'static str) {
-        let Some(stat) = look_at(here.fd.as_fd(), path) else { return };
+        let Some(stat) = self.look_at(here, path) else { return };
         let file_type = FileType::from_raw_mode(u32::from(stat.stx_mode));
         let contents = match file_type {
             FileType::Symlink => target(here.fd.as_fd(), path),
@@ -193,6 +193,24 @@ impl Look<'_> {
         let keys = if is_settings { settings::keys(&contents) } else { Default::default() };
         let digest = digest(&stat, &contents);
         self.snapshot.marks.insert(here.path.join(path), Mark { kind, reason, digest, keys });
+    }
+
+    /// None where there is nothing.
+    fn look_at(&mut self, here: &Here<'_>, path: &Path) -> Option<Statx> {
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+        let looked = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => holder(here.fd.as_fd(), path)
+                .and_then(|(parent, name)| statx(parent, name, flags, StatxFlags::BASIC_STATS)),
+            _ => statx(here.fd, path, flags, StatxFlags::BASIC_STATS),
+        };
+        match looked {
+            Ok(stat) => Some(stat),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => None,
+            Err(errno) => {
+                self.unseen(here.path.join(path), errno.into());
+                None
+            }
+        }
     }
 
     fn mark(&mut self, path: PathBuf, kind: Kind, reason: &'static str, digest: [u8; 32]) {
@@ -224,33 +242,28 @@ const BENEATH: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_XDEV);
 
 fn open(dir: BorrowedFd<'_>, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
-    openat2(dir, path, flags | OFlags::CLOEXEC | OFlags::NOCTTY, Mode::empty(), BENEATH)
+    openat2(dir, path, flags | OFlags::CLOEXEC, Mode::empty(), BENEATH)
 }
 
-fn look_at(dir: BorrowedFd<'_>, path: &Path) -> Option<Statx> {
-    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
-    let (parent, name) = (path.parent()?, path.file_name()?);
-    if parent.as_os_str().is_empty() {
-        return statx(dir, name, flags, StatxFlags::BASIC_STATS).ok();
-    }
-    let parent = open(dir, parent, OFlags::PATH | OFlags::DIRECTORY).ok()?;
-    statx(parent, name, flags, StatxFlags::BASIC_STATS).ok()
-}
-
-fn target(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Vec<u8>> {
+/// A directory as a start for further calls, and the name in it.
+fn holder<'a>(dir: BorrowedFd<'_>, path: &'a Path) -> rustix::io::Result<(OwnedFd, &'a OsStr)> {
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let parent = open(dir, parent, OFlags::PATH | OFlags::DIRECTORY)?;
-    let name = path.file_name().unwrap_or_default();
-    Ok(OsString::from_vec(rustix::fs::readlinkat(parent, name, Vec::new())?.into_bytes()).into_vec())
+    let fd = open(dir, parent, OFlags::PATH | OFlags::DIRECTORY)?;
+    Ok((fd, path.file_name().unwrap_or_default()))
+}
+
+fn target(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Vec<u8>> {
+    let (parent, name) = holder(dir, path)?;
+    Ok(rustix::fs::readlinkat(parent, name, Vec::new())?.into_bytes())
 }
 
 /// Never waits: what was a file a moment ago may be a FIFO.
 fn read(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Vec<u8>> {
     let mut contents = Vec::new();
-    let file = File::from(open(dir, path, OFlags::RDONLY | OFlags::NONBLOCK)?);
+    let file = File::from(open(dir, path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?);
     file.take(READ).read_to_end(&mut contents)?;
     Ok(contents)
 }

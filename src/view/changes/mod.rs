@@ -106,9 +106,9 @@ impl Snapshot {
         files.sort_by(|a, b| (a.kind, &a.path).cmp(&(b.kind, &b.path)));
         let more = files.len().saturating_sub(LISTED);
         files.truncate(LISTED);
-        let known: BTreeSet<&Unseen> = before.unseen.iter().collect();
-        let mut unseen: Vec<Unseen> =
-            self.unseen.iter().filter(|unseen| !known.contains(unseen)).cloned().collect();
+        // What could not be looked into before is not known to be as it was.
+        let unseen: BTreeSet<&Unseen> = self.unseen.iter().chain(&before.unseen).collect();
+        let mut unseen: Vec<Unseen> = unseen.into_iter().cloned().collect();
         let complete = self.complete && before.complete && unseen.is_empty();
         unseen.truncate(LISTED);
         Changes { complete, files, more, unseen }
