@@ -81,7 +81,7 @@ fn reading_in_the_background_stops_as_a_plain_program_does() {
     terminal.expect("\r\n");
     await_that("stopped", || children(shell.id() as i32).iter().any(|job| state(*job) == Some('T')));
     terminal.type_in("jobs\n");
-    terminal.expect("Stopped(SIGTTIN)");
+    terminal.expect("Stopped");
     terminal.type_in("fg\n");
     terminal.expect("c bash");
     await_that("the foreground", || terminal.foreground() != shell.id() as i32);
@@ -148,16 +148,16 @@ fn a_whole_inner_shell_is_suspended_and_comes_back() {
 #[test]
 fn a_program_that_dies_in_raw_mode_leaves_a_sane_terminal() {
     let scratch = Scratch::new(Who::Root);
-    let raw = "stty raw -echo; kill -9 $$";
+    let raw = r"stty raw -echo; kill -9 \$\$";
     // The caller is no interactive shell, which would put things right by itself.
-    for (command, ends) in [(format!("'{raw}'"), 137), (format!("\"bash -c '{raw}'; exit \\$?\""), 137)] {
+    for command in [format!("\"{raw}\""), format!("\"bash -c '{raw}'; exit \\$?\"")] {
         let mut terminal = Terminal::new();
         let script = format!(
-            "$CONFINE_BIN -w . --require process-hiding -- bash -c {command}; echo ended $?; sleep 1"
+            "\"$CONFINE_BIN\" -w . --require process-hiding -- bash -c {command}; echo ended $?; sleep 1"
         );
         let before = terminal.settings();
         let mut child = lead(&scratch, &terminal, &["bash", "-c", &script]);
-        terminal.expect(&format!("ended {ends}"));
+        terminal.expect("ended 137");
         assert_eq!(terminal.settings(), before, "{command}");
         child.wait().unwrap();
     }
