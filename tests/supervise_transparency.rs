@@ -131,12 +131,18 @@ os.write(1, b"%d\n" % info.si_code)
     common::run::wait(&mut child);
 }
 
+/// A caller in the same session with confine in a group of its own, as a shell has its jobs: an orphaned group is
+/// not stopped by a terminal's signals.
+const JOB: &str = "import os, subprocess, sys
+job = subprocess.Popen(sys.argv[1:], preexec_fn=os.setpgrp)
+print(job.pid, flush=True)
+job.wait()";
+
 #[test]
 fn stop_and_continue_are_followed_in_both_directions() {
     for (who, switched) in [(Who::Root, false), (Who::User, false), (Who::User, true)] {
         let scratch = Scratch::new(who);
-        let mut run =
-            supervised(&scratch).under(["setsid", "bash", "-c", "set -m; \"$@\" & echo $!; wait", "caller"]);
+        let mut run = supervised(&scratch).under(["setsid", "python3", "-c", JOB]);
         if switched {
             run = run.by(Who::Root).options(["--user", &format!("{USER}:{USER}")]);
         }

@@ -20,7 +20,7 @@ pub fn marked(mark: &str) -> Vec<i32> {
         fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter(|pid: &i32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        !state(*pid).is_none_or(|state| state == 'Z') && String::from_utf8_lossy(&line).contains(mark)
+        state(*pid).is_some_and(|state| state != 'Z') && String::from_utf8_lossy(&line).contains(mark)
     })
     .collect()
 }

@@ -4,9 +4,11 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::pty::{Winsize, openpty};
 use nix::sys::termios::{Termios, tcgetattr};
 use nix::unistd::tcgetpgrp;
@@ -15,6 +17,7 @@ pub struct Terminal {
     master: File,
     pub slave: OwnedFd,
     seen: Arc<Mutex<String>>,
+    over: Arc<AtomicBool>,
     /// How much of it was waited for already.
     read: usize,
 }
@@ -25,15 +28,22 @@ impl Terminal {
         let pair = openpty(Some(&size), None).unwrap();
         let master = File::from(pair.master);
         let seen = Arc::new(Mutex::new(String::new()));
+        let over = Arc::new(AtomicBool::new(false));
         let (mut from, into) = (master.try_clone().unwrap(), seen.clone());
+        let end = over.clone();
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // EIO: nobody has the other side open any more.
-            while let Ok(count @ 1..) = from.read(&mut bytes) {
+            while !end.load(Ordering::Relaxed) {
+                let mut ready = [PollFd::new(from.as_fd(), PollFlags::POLLIN)];
+                if poll(&mut ready, PollTimeout::from(20u16)) == Ok(0) {
+                    continue;
+                }
+                // EIO: nobody has the other side open any more.
+                let Ok(count @ 1..) = from.read(&mut bytes) else { return };
                 into.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
             }
         });
-        Terminal { master, slave: pair.slave, seen, read: 0 }
+        Terminal { master, slave: pair.slave, seen, over, read: 0 }
     }
 
     pub fn type_in(&mut self, text: &str) {
@@ -67,6 +77,11 @@ impl Terminal {
 
     pub fn foreground(&self) -> i32 {
         tcgetpgrp(self.master.as_fd()).unwrap().as_raw()
+    }
+
+    /// The window is closed: nobody has the master any more, once the reader has let go of it.
+    pub fn hang_up(self) {
+        self.over.store(true, Ordering::Relaxed);
     }
 
     pub fn resize(&self, rows: u16) {

@@ -106,6 +106,12 @@ fn limits_and_priority_of_others_are_denied_own_ones_are_not() {
             ("ioprio_set", &[1, me, 5], ALLOW),
             ("ioprio_set", &[1, other, 5], errno(EPERM)),
             ("ioprio_set", &[3, me, 5], errno(EPERM)),
+            ("sched_setaffinity", &[me, 8, pointer], ALLOW),
+            ("sched_setaffinity", &[other, 8, pointer], ALLOW),
+            ("sched_setaffinity", &[1, 8, pointer], errno(EPERM)),
+            ("sched_setscheduler", &[1, 5, pointer], errno(EPERM)),
+            ("sched_setattr", &[1, pointer, 0], errno(EPERM)),
+            ("sched_setparam", &[1, pointer], errno(EPERM)),
         ],
     );
 }
