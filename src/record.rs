@@ -39,32 +39,29 @@ enum Where {
 }
 
 impl Record {
-    pub fn open(policy: &Policy) -> Result<Record> {
-        let mut record = Record::default();
-        match policy.status_fd {
-            Some(number) => {
-                let duplicate = duplicate(number).map_err(|_| {
-                    Error::usage(format!("--status-fd {number} is not open")).with_hint(format!(
-                        "open it in the shell: `confine --status-fd {number} … {number}>status.json`"
-                    ))
-                });
-                record.status = match duplicate {
-                    Ok(file) => Some(file),
-                    Err(error) if policy.result => {
-                        record.result = Where::output()?;
-                        record.refused(&error);
-                        return Err(error);
-                    }
-                    Err(error) => return Err(error),
-                };
-                if policy.result {
-                    record.result = Where::Status;
-                }
-            }
-            None if policy.result => record.result = Where::output()?,
-            None => {}
+    pub fn open(status_fd: Option<RawFd>) -> Result<Record> {
+        let Some(number) = status_fd else { return Ok(Record::default()) };
+        match duplicate(number) {
+            Ok(file) => Ok(Record { status: Some(file), ..Record::default() }),
+            Err(_) => Err(Error::usage(format!("--status-fd {number} is not open")).with_hint(format!(
+                "open it in the shell: `confine --status-fd {number} … {number}>status.json`"
+            ))),
         }
-        Ok(record)
+    }
+
+    /// With the result, if one is asked for.
+    pub fn of_run(policy: &Policy) -> Result<Record> {
+        if !policy.result {
+            return Record::open(policy.status_fd);
+        }
+        match (policy.status_fd, Record::open(policy.status_fd)) {
+            (Some(_), Ok(record)) => Ok(Record { result: Where::Status, ..record }),
+            (_, opened) => {
+                let mut record = Record { result: Where::output()?, ..Record::default() };
+                opened.inspect_err(|error| record.refused(error))?;
+                Ok(record)
+            }
+        }
     }
 
     /// Whether the command's own output would get into the result.
@@ -183,7 +180,7 @@ pub fn refuse_line(argv: impl Iterator<Item = OsString>, error: &Error) {
         let status_fd =
             value("--status-fd").and_then(|number| number.parse().ok()).filter(|number| *number > 2);
         let policy = Policy { result: true, status_fd, ..Policy::default() };
-        if let Ok(mut record) = Record::open(&policy) {
+        if let Ok(mut record) = Record::of_run(&policy) {
             record.refused(error);
         }
     }

@@ -90,6 +90,13 @@ impl Caller {
         Ok(())
     }
 
+    /// For a working directory that the command would not see.
+    pub fn outside_view(&self) -> Error {
+        let path = crate::error::show(self.cwd.as_os_str());
+        Error::refused(format!("the working directory {path} is not visible inside"))
+            .with_hint("start in the workspace: `--chdir WORKSPACE`")
+    }
+
     pub fn variable(&self, name: &str) -> Option<&OsStr> {
         self.environment.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
     }
@@ -120,9 +127,13 @@ fn passwd_entry(file: &[u8], uid: u32) -> Option<PasswdEntry> {
     })
 }
 
-/// At most `limit` bytes of a regular file; anything else, or more, is an error.
-pub fn read_bounded(file: fs::File, limit: u64) -> io::Result<Vec<u8>> {
+/// At most `limit` bytes of a regular file; anything else, or more, is an error. Opened so that a FIFO or a device in
+/// its place cannot make this wait.
+pub fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     use std::io::Read;
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = fs::File::options().read(true).custom_flags(flags).open(path)?;
     let found = file.metadata()?;
     if !found.is_file() {
         return Err(io::Error::other("not a regular file"));

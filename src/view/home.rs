@@ -3,18 +3,19 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, chown};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Stat};
 
 use super::caller::{Caller, read_bounded};
 use super::listing::Listing;
 use super::roots::{Asked, Root};
 use super::toolchains::{TOOLCHAINS, path_directories, prefix};
 use super::trace::{Traced, file_type, object, trace};
-use super::{Access, Backing, Origin, Place, Source, View, cannot_show, system};
-use crate::error::{Error, Result, show};
+use super::{Access, Backing, Origin, Place, Purpose, Source, State, View, cannot_show, system};
+use crate::error::{Error, Result, paste, show};
+use crate::host::Host;
 use crate::policy::Policy;
 
 /// Where HOME is inside: its real place, since ssh and the JVM ask the password file and not the variable.
@@ -39,7 +40,14 @@ pub fn location(caller: &Caller) -> (PathBuf, Vec<(PathBuf, PathBuf)>) {
     (path, links)
 }
 
-pub fn add(view: &mut View, policy: &Policy, caller: &Caller, asked: &[Asked]) -> Result<()> {
+pub fn add(
+    view: &mut View,
+    policy: &Policy,
+    caller: &Caller,
+    host: &Host,
+    purpose: Purpose,
+    asked: &[Asked],
+) -> Result<()> {
     for (path, mode, reason) in [
         ("/tmp", 0o1777, "temporary files"),
         ("/var/tmp", 0o1777, "temporary files"),
@@ -63,9 +71,11 @@ pub fn add(view: &mut View, policy: &Policy, caller: &Caller, asked: &[Asked]) -
         let links = std::mem::take(&mut view.home_links);
         view.links(links, Origin::Table);
     }
-    if let Some(state) = &policy.state {
-        add_state(view, caller, state)?;
-    }
+    // Tools are found at the real HOME wherever the command's own is.
+    let kept = match &policy.state {
+        Some(state) => Some(add_state(view, caller, state, host.namespaces(), purpose)?),
+        None => None,
+    };
     if policy.toolchains && !inside_root {
         let listing = Listing::of(&home);
         add_toolchains(view, caller, &home, &listing);
@@ -73,49 +83,80 @@ pub fn add(view: &mut View, policy: &Policy, caller: &Caller, asked: &[Asked]) -
     } else if policy.toolchains {
         add_path(view, caller, &home);
     }
+    if let (Some(kept), false) = (kept, host.namespaces()) {
+        view.tmp = kept.join("tmp");
+        if !inside_root {
+            view.home = kept.join("home");
+        }
+    }
     Ok(())
 }
 
 /// HOME and /tmp live in the state directory instead of a tmpfs. It is owner-only, since what lies in it is
 /// read by later runs.
-fn add_state(view: &mut View, caller: &Caller, named: &Path) -> Result<()> {
+fn add_state(
+    view: &mut View,
+    caller: &Caller,
+    named: &Path,
+    mounts: bool,
+    purpose: Purpose,
+) -> Result<PathBuf> {
     let path = caller.absolute(named);
-    let private = |path: &Path| match fs::DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            Err(Error::path("create the state directory", path, error))
+    let private = |path: &Path| {
+        if purpose == Purpose::Explain {
+            return Ok(());
         }
-        _ => Ok(()),
+        let made = fs::DirBuilder::new().mode(0o700).create(path).and_then(|()| {
+            // What is made for another user is made theirs.
+            if caller.switch { chown(path, Some(caller.uid), Some(caller.gid)) } else { Ok(()) }
+        });
+        match made {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                Err(Error::path("create the state directory", path, error))
+            }
+            _ => Ok(()),
+        }
     };
     private(&path)?;
-    let state = trace(&path).map_err(|error| cannot_show("--state", named, error))?;
-    let stat = state.stat().map_err(|error| cannot_show("--state", named, error))?;
-    if file_type(&stat) != FileType::Directory || stat.st_uid != caller.uid || stat.st_mode & 0o077 != 0 {
+    // Explaining makes nothing, so there may be nothing to look at.
+    let look = |path: &Path| match trace(path).and_then(|found| Ok((found.stat()?, found))) {
+        Err(error) if purpose == Purpose::Explain && error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some).map_err(|error| cannot_show("--state", named, error)),
+    };
+    let owned = |stat: &Stat| file_type(stat) == FileType::Directory && stat.st_uid == caller.uid;
+    let state = look(&path)?;
+    if state.as_ref().is_some_and(|(stat, _)| !owned(stat) || stat.st_mode & 0o077 != 0) {
         return Err(Error::usage(format!(
             "--state {}: must be a directory that only its owner, uid {}, may enter",
             show(named.as_os_str()),
             caller.uid
         ))
-        .with_hint(format!("chmod 700 {}", show(named.as_os_str()))));
+        .with_hint(format!("chmod 700 {}", paste(named.as_os_str()))));
     }
+    let base = state.as_ref().map_or_else(|| path.clone(), |(_, state)| state.path.clone());
     let home = view.home.clone();
     for (name, at) in [("home", home.as_path()), ("tmp", Path::new("/tmp"))] {
-        private(&state.path.join(name))?;
-        let kept = trace(&state.path.join(name)).map_err(|error| cannot_show("--state", named, error))?;
-        let stat = kept.stat().map_err(|error| cannot_show("--state", named, error))?;
-        if file_type(&stat) != FileType::Directory || !kept.links.is_empty() || stat.st_uid != caller.uid {
+        private(&base.join(name))?;
+        let kept = look(&base.join(name))?;
+        if kept.as_ref().is_some_and(|(stat, kept)| !owned(stat) || !kept.links.is_empty()) {
             return Err(Error::usage(format!(
                 "--state {}: {name} in it is not a directory of its owner",
                 show(named.as_os_str())
             )));
         }
-        let fd = kept.fd.try_clone().map_err(|error| Error::path("keep open", &kept.path, error))?;
         let place = Place {
-            path: at.to_owned(),
+            path: if mounts { at.to_owned() } else { base.join(name) },
             access: Access::Write,
-            backing: Backing::Kept,
+            // Without mounts it is the host's own directory at its own name.
+            backing: if mounts { Backing::Kept } else { Backing::Bind },
             origin: Origin::Option,
             reason: "kept from one run to the next by --state".to_owned(),
         };
+        let Some((stat, kept)) = kept else {
+            view.insert(place, Source::None);
+            continue;
+        };
+        let fd = kept.fd.try_clone().map_err(|error| Error::path("keep open", &kept.path, error))?;
         view.insert(place, Source::directory(fd));
         view.roots.push(Root {
             object: object(&stat),
@@ -126,8 +167,12 @@ fn add_state(view: &mut View, caller: &Caller, named: &Path) -> Result<()> {
             workspace: false,
         });
     }
-    Ok(())
+    view.state = state.map(|(_, state)| State { path: state.path, fd: state.fd });
+    Ok(base)
 }
+
+/// Caches that their tools can use without writing to them.
+const READ_ONLY_CACHES: &[&str] = &["CARGO_HOME", "GOMODCACHE"];
 
 fn add_toolchains(view: &mut View, caller: &Caller, home: &Path, listing: &Listing) {
     for row in TOOLCHAINS {
@@ -137,13 +182,16 @@ fn add_toolchains(view: &mut View, caller: &Caller, home: &Path, listing: &Listi
             _ if !listing.may_hold(Path::new(row.path)) => continue,
             _ => home.join(row.path),
         };
-        let Ok(traced) = trace(&path) else { continue };
-        if !traced.is_dir() || is_too_wide(&traced.path, home) || is_hostile(view, &traced.path) {
+        let Some(traced) = view.trusted(&path) else { continue };
+        if !traced.is_dir() || is_too_wide(&traced.path, home) {
             continue;
         }
         let path = traced.path.clone();
         let backing = if row.layered { Backing::Layer } else { Backing::Bind };
         view.show_object(traced, backing, "a toolchain or its cache");
+        if let Some(variable) = row.variable.filter(|name| !row.layered || READ_ONLY_CACHES.contains(name)) {
+            view.tools.push((variable, path.clone()));
+        }
         for hidden in row.hidden {
             if let Ok(found) = trace(&path.join(hidden)) {
                 let directory = found.is_dir();
@@ -162,14 +210,14 @@ fn add_path(view: &mut View, caller: &Caller, home: &Path) {
         if view.leads_to_shown(&directory) {
             continue;
         }
-        let Ok(traced) = trace(&directory) else { continue };
+        let Some(traced) = view.trusted(&directory) else { continue };
         // A directory of the system may be named through a link (`/bin`).
-        if view.is_shown(&traced.path) || is_hostile(view, &traced.path) || !traced.is_dir() {
+        if view.is_shown(&traced.path) || !traced.is_dir() {
             continue;
         }
         for entry in fs::read_dir(&traced.path).into_iter().flatten().flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_symlink())
-                && let Ok(target) = trace(&entry.path())
+                && let Some(target) = view.trusted(&entry.path())
             {
                 show_program(view, target, home);
             }
@@ -187,7 +235,7 @@ fn add_path(view: &mut View, caller: &Caller, home: &Path) {
 
 /// The prefix of a program that a link on PATH names.
 fn show_program(view: &mut View, target: Traced, home: &Path) {
-    if view.is_shown(&target.path) || is_hostile(view, &target.path) || target.is_dir() {
+    if view.is_shown(&target.path) || target.is_dir() {
         return;
     }
     let Some(directory) = target.path.parent() else { return };
@@ -212,21 +260,17 @@ fn is_too_wide(path: &Path, home: &Path) -> bool {
         })
 }
 
-/// Written by earlier commands perhaps: links there grant nothing.
-fn is_hostile(view: &View, path: &Path) -> bool {
-    view.hostile.iter().any(|root| path.starts_with(root))
-}
-
 /// The user's git settings, and the plain files that they name, without credentials.
 fn add_git_settings(view: &mut View, caller: &Caller, home: &Path, listing: &Listing) {
     const LIMIT: u64 = 1 << 20;
     const FILES: &[&str] =
         &[".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes"];
     const NAMED: &[&str] = &["path", "excludesfile", "attributesfile", "template"];
-    let read = |path: &Path| {
-        let found = fs::metadata(path).ok()?;
-        (found.uid() == caller.uid || found.uid() == 0).then_some(())?;
-        read_bounded(fs::File::open(path).ok()?, LIMIT).ok()
+    let read = |view: &View, path: &Path| {
+        let found = view.trusted(path)?;
+        let owner = found.stat().ok()?.st_uid;
+        (owner == caller.uid || owner == 0).then_some(())?;
+        read_bounded(&found.path, LIMIT).ok()
     };
     let mut queue: Vec<PathBuf> =
         FILES.iter().filter(|name| listing.may_hold(Path::new(name))).map(|name| home.join(name)).collect();
@@ -236,7 +280,7 @@ fn add_git_settings(view: &mut View, caller: &Caller, home: &Path, listing: &Lis
             continue;
         }
         done.push(path.clone());
-        let Some(bytes) = read(&path) else { continue };
+        let Some(bytes) = read(view, &path) else { continue };
         for (key, value) in super::git::settings(&bytes) {
             if NAMED.contains(&key.as_str()) {
                 let named = match value.strip_prefix("~/") {
@@ -254,15 +298,17 @@ fn add_git_settings(view: &mut View, caller: &Caller, home: &Path, listing: &Lis
     }
 }
 
-/// Lines that carry a password or a token: `user:secret@host` in an address, and headers.
+/// Lines that carry a password or a token: whatever stands before the host in an address (but a plain user name of
+/// ssh, which has its secret elsewhere), headers, and keys that say so.
 fn without_credentials(file: &[u8]) -> Vec<u8> {
     let secret = |line: &[u8]| {
         let line = OsStr::from_bytes(line).to_string_lossy().to_ascii_lowercase();
-        let address = line.split("://").skip(1).any(|rest| {
-            let authority = rest.split(['/', '"', ' ']).next().unwrap_or_default();
-            authority.contains('@') && authority.contains(':')
+        let address = line.match_indices("://").any(|(at, _)| {
+            let authority = line[at + 3..].split(['/', '"', ' ']).next().unwrap_or_default();
+            let user = authority.rsplit_once('@').map(|(user, _)| user);
+            user.is_some_and(|user| user.contains(':') || !line[..at].ends_with("ssh"))
         });
-        address || line.contains("extraheader") || line.contains("password") || line.contains("token")
+        address || ["extraheader", "pass", "token", "secret"].iter().any(|word| line.contains(word))
     };
     let kept = file.split_inclusive(|&byte| byte == b'\n').filter(|line| !secret(line));
     kept.flatten().copied().collect()
@@ -275,9 +321,11 @@ mod tests {
     #[test]
     fn lines_with_credentials_are_left_out_of_git_settings() {
         let file = b"[user]\n\tname = A\n[url \"https://u:secret@host/x\"]\n\tinsteadOf = https://host/x\n\
-            [http]\n\textraHeader = Authorization: x\n[alias]\n\tco = checkout\n";
+            [http]\n\textraHeader = Authorization: x\n[sendemail]\n\tsmtpPass = hush\n\
+            [url \"https://ghp_secret@host/\"]\n[url \"ssh://git@host/\"]\n\tpushInsteadOf = x\n[alias]\n\tco = checkout\n";
         let kept = String::from_utf8(without_credentials(file)).unwrap();
-        assert!(!kept.contains("secret") && !kept.contains("Authorization"), "{kept}");
+        assert!(!["secret", "Authorization", "hush"].iter().any(|word| kept.contains(word)), "{kept}");
+        assert!(kept.contains("ssh://git@host/"), "{kept}");
         assert!(kept.contains("name = A") && kept.contains("co = checkout"), "{kept}");
     }
 }

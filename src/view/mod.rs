@@ -6,6 +6,7 @@ mod builtin;
 pub mod caller;
 pub mod changes;
 pub mod control;
+mod direct;
 mod git;
 mod home;
 mod listing;
@@ -62,6 +63,7 @@ pub enum Backing {
     Copy,
     /// A symbolic link.
     Link {
+        #[serde(with = "path_text")]
         to: PathBuf,
     },
     /// Something empty over what is hidden.
@@ -137,7 +139,17 @@ pub struct View {
     pub entries: BTreeMap<PathBuf, Entry>,
     /// Writable and readable roots that were asked for.
     pub roots: Vec<Root>,
+    /// HOME and TMPDIR of the command.
     pub home: PathBuf,
+    pub tmp: PathBuf,
+    /// The directory that `--state` names.
+    pub state: Option<State>,
+    /// Variables by which tools are found when HOME is elsewhere, and where each points.
+    pub tools: Vec<(&'static str, PathBuf)>,
+    /// Control files that only a view could guard, on a host where there is none.
+    pub unguarded: Vec<PathBuf>,
+    /// What is mounted in a writable root and only a view could show read-only.
+    pub mounted: Vec<PathBuf>,
     pub scan: Option<scan::Report>,
     /// Where earlier commands may have written: what lies there grants nothing.
     hostile: Vec<PathBuf>,
@@ -147,28 +159,64 @@ pub struct View {
     home_links: Vec<(PathBuf, PathBuf)>,
 }
 
+/// Whether directories of confine's own may be made on the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    Run,
+    Explain,
+}
+
+#[derive(Debug)]
+pub struct State {
+    pub path: PathBuf,
+    pub fd: OwnedFd,
+}
+
 impl View {
-    /// Opens every root once, applies the tables, looks for aliases.
-    pub fn resolve(policy: &Policy, caller: &Caller, host: &Host) -> Result<View> {
-        let (home, home_links) = home::location(caller);
-        let mut view = View {
+    pub(crate) fn empty(home: PathBuf) -> View {
+        View {
             entries: BTreeMap::new(),
             roots: Vec::new(),
             home,
-            home_links,
+            tmp: "/tmp".into(),
+            state: None,
+            tools: Vec::new(),
+            unguarded: Vec::new(),
+            mounted: Vec::new(),
             scan: None,
             hostile: Vec::new(),
             protected: 0,
-        };
+            home_links: Vec::new(),
+        }
+    }
+
+    /// Opens every root once, applies the tables, looks for aliases.
+    pub fn resolve(policy: &Policy, caller: &Caller, host: &Host, purpose: Purpose) -> Result<View> {
+        let (home, home_links) = home::location(caller);
+        let mut view = View { home_links, ..View::empty(home) };
         let asked = roots::resolve(policy, caller, &view.home)?;
         view.hostile = asked.iter().map(|asked| asked.path().to_owned()).collect();
         builtin::add(&mut view, policy, caller, host)?;
-        home::add(&mut view, policy, caller, &asked)?;
+        home::add(&mut view, policy, caller, host, purpose, &asked)?;
         roots::add(&mut view, policy, asked)?;
         git::add(&mut view, caller)?;
         view.look_for_aliases(policy)?;
-        sockets::cover(&mut view, host, caller)?;
+        if host.namespaces() {
+            sockets::cover(&mut view, host, caller)?;
+            view.pin_parents();
+        } else {
+            direct::reduce(&mut view)?;
+        }
         Ok(view)
+    }
+
+    /// What a table, a variable or a setting leads to. Nothing in a workspace is policy: a link there, which an
+    /// earlier command may have made, leads nowhere, and what lies there itself is shown as it is.
+    fn trusted(&self, path: &Path) -> Option<Traced> {
+        let traced = trace::trace(path).ok()?;
+        let hostile =
+            traced.passes(&self.hostile) || self.hostile.iter().any(|root| traced.path.starts_with(root));
+        (!hostile).then_some(traced)
     }
 
     pub fn places(&self) -> impl Iterator<Item = &Place> {
@@ -211,6 +259,11 @@ impl View {
                     Backing::Fresh { .. } | Backing::Kept | Backing::Copy | Backing::Link { .. }
                 )
         })
+    }
+
+    /// Whether what is at this name on the host would be seen.
+    pub fn shows(&self, path: &Path) -> bool {
+        trace::trace(path).is_ok_and(|found| self.is_visible(&found.path))
     }
 
     fn insert(&mut self, place: Place, source: Source) {
@@ -258,6 +311,26 @@ impl View {
         }
     }
 
+    /// What is narrowed, covered or mounted inside a writable root stays at its place only if no directory above it
+    /// can be renamed: each is bound onto itself.
+    fn pin_parents(&mut self) {
+        let roots: Vec<PathBuf> =
+            self.roots.iter().filter(|root| root.writable).map(|root| root.path.clone()).collect();
+        let inside = |place: &&Place| match place.origin {
+            Origin::Option => true,
+            Origin::Found => place.access == Access::Hidden || place.reason == ALIAS,
+            Origin::Table => place.access == Access::Hidden,
+        };
+        let mut pins: Vec<PathBuf> = Vec::new();
+        for place in self.places().filter(inside) {
+            let Some(root) = roots.iter().filter(|root| place.path.starts_with(root)).max() else { continue };
+            pins.extend(place.path.ancestors().skip(1).take_while(|above| above != root).map(Path::to_owned));
+        }
+        for path in pins {
+            self.found(path, Access::Write, "holds what is narrowed or hidden: cannot be renamed away");
+        }
+    }
+
     /// What the command cannot write, below a writable root or not: names in there are outside.
     pub fn apart(&self) -> Vec<PathBuf> {
         self.places()
@@ -296,7 +369,7 @@ impl View {
             };
             self.guard(path, &of(&report.control), &of(&report.git_dirs));
             for name in of(&protected) {
-                self.found(path.join(name), Access::Read, "an alias: read-only");
+                self.found(path.join(name), Access::Read, ALIAS);
             }
         }
         self.protected = protected.len();
@@ -328,6 +401,8 @@ impl View {
         self.insert(place, Source::None);
     }
 }
+
+const ALIAS: &str = "an alias: read-only";
 
 fn is_directory(fd: BorrowedFd<'_>) -> bool {
     rustix::fs::fstat(fd).is_ok_and(|stat| {

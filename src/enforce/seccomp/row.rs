@@ -48,6 +48,9 @@ pub enum When {
     SomeInet,
     TcpOnly,
     AllInet,
+    SharedProcesses,
+    OwnProcesses,
+    Root,
 }
 
 impl When {
@@ -61,6 +64,9 @@ impl When {
             When::SomeInet => rules.inet != Inet::None,
             When::TcpOnly => rules.inet == Inet::Tcp,
             When::AllInet => rules.inet == Inet::All,
+            When::SharedProcesses => !rules.own_processes,
+            When::OwnProcesses => rules.own_processes,
+            When::Root => rules.root,
         }
     }
 }
