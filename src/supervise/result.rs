@@ -21,7 +21,7 @@ use crate::view::scan;
 use crate::view::{View, path_text};
 
 /// No tree takes longer that people run commands in; what was not seen by then is said not to have been.
-const LOOK: Duration = Duration::from_secs(20);
+const LOOK: Duration = Duration::from_secs(60);
 const LISTED: usize = 500;
 
 /// What is compared with the end of the run: looked at before the command starts, and reached by descriptors, since

@@ -269,6 +269,27 @@ fn names_that_are_hidden_or_read_only_inside_count_as_outside_at_the_end_too() {
 }
 
 #[test]
+fn without_namespaces_it_is_the_same_and_nothing_is_left() {
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        let state = scratch.dir("state");
+        fs::set_permissions(&state, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        let script = "echo out; mkdir -p new/.git; (setsid sleep 1000 & echo $! > left); exit 3";
+        let outcome = run(&scratch)
+            .options(["--namespaces=off", "--waive=metadata-scope", "--waive=socket-scope", "--state"])
+            .option(&state)
+            .shell(script);
+        let told = object(&outcome);
+        assert_eq!(told["stdout"]["data"], json!("out\n"), "{who:?}: {told}");
+        assert_eq!(changes(&scratch, &told), ["new repository w/new/.git"], "{who:?}");
+        let left = fs::read_to_string(scratch.path("w/left")).unwrap();
+        // Its entry stays until somebody has asked how it went.
+        let line = fs::read(format!("/proc/{}/cmdline", left.trim())).unwrap_or_default();
+        assert!(!line.starts_with(b"sleep"), "{who:?}: {left}");
+    }
+}
+
+#[test]
 fn who_ends_the_run_is_not_kept_waiting_for_a_look() {
     let scratch = Scratch::new(Who::User);
     let mut child = run(&scratch).command(["bash", "-c", "touch up; sleep 1000"]).spawn();
