@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::unistd::{getegid, geteuid};
 use serde::{Deserialize, Serialize};
 
-use crate::enforce::namespaces;
+use crate::enforce::{cgroup, namespaces};
 use crate::error::Result;
 use crate::policy::Namespaces;
 use crate::sys;
@@ -65,6 +65,8 @@ pub struct Host {
     pub gid: u32,
     pub landlock: Landlock,
     pub world: World,
+    /// Where a control group can be made; looked for only when a limit needs one.
+    pub cgroup: cgroup::Site,
 }
 
 impl Host {
@@ -78,7 +80,7 @@ impl Host {
             Namespaces::Off => World::Missing(Lack { why: "--namespaces off was given".into(), help: None }),
             Namespaces::Auto => enter_world(uid, gid)?,
         };
-        Ok(Host { uid, gid, landlock: Landlock::query(), world })
+        Ok(Host { uid, gid, landlock: Landlock::query(), world, cgroup: cgroup::Site::Nowhere })
     }
 
     pub fn namespaces(&self) -> bool {

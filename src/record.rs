@@ -66,6 +66,11 @@ impl Record {
                 "signalled".into()
             }
             Outcome::TimedOut => "timed-out".into(),
+            Outcome::Limit(reached) => {
+                line["limit"] = reached.limit.into();
+                line["mechanism"] = reached.mechanism.into();
+                reached.outcome().into()
+            }
             Outcome::Ended => "ended".into(),
         };
         let _ = self.write(line);

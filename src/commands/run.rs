@@ -7,7 +7,7 @@ use nix::unistd::{getegid, geteuid};
 
 use crate::cli::Invocation;
 use crate::enforce::environment::{self, Composed};
-use crate::enforce::{self, descriptors, exec, mounts, standard};
+use crate::enforce::{self, cgroup, descriptors, exec, mounts, standard};
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::plan::{self, Plan};
@@ -41,6 +41,7 @@ pub struct Prepared {
     pub view: View,
     pub caller: Caller,
     pub environment: Composed,
+    pub cgroup: cgroup::Site,
     timings: Timings,
 }
 
@@ -56,9 +57,13 @@ pub fn prepare(invocation: &Invocation, mut timings: Timings) -> Result<Prepared
     }
     standard::let_terminal_go(&caller.standard);
     timings.mark("caller");
-    let host = Host::enter(policy.namespaces)?;
+    let mut host = Host::enter(policy.namespaces)?;
     if policy.user.is_some() && host.uid != 0 {
         return Err(Error::refused("--user is for root"));
+    }
+    let wanted = plan::wanted_of_tree(&policy.limits, &host);
+    if wanted.any() {
+        host.cgroup = cgroup::decide(&cgroup::look(wanted), wanted);
     }
     timings.mark("host");
     let view = View::resolve(policy, &caller, &host)?;
@@ -67,17 +72,26 @@ pub fn prepare(invocation: &Invocation, mut timings: Timings) -> Result<Prepared
     let names = environment.pairs.iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
     let plan = Plan::decide(policy, &view, &host, (caller.uid, caller.gid), names)?;
     timings.mark("plan");
-    Ok(Prepared { plan, view, caller, environment, timings })
+    Ok(Prepared { plan, view, caller, environment, cgroup: host.cgroup, timings })
 }
 
 impl Prepared {
     fn start(self, invocation: Invocation, record: Record) -> Result<u8> {
-        let Prepared { plan, view, caller, mut environment, timings } = self;
+        let Prepared { plan, view, caller, mut environment, cgroup, timings } = self;
         let note = plan::note::text(&plan, &view);
         let id = plan.id();
         environment.pairs.push(("CONFINE_POLICY".into(), id.into()));
         let target = exec::Target::prepare(&invocation.command, &environment.pairs, &caller.cwd)?;
-        enforce::apply(enforce::Run { plan: &plan, view, caller: &caller, target, note, record, timings })
+        enforce::apply(enforce::Run {
+            plan: &plan,
+            view,
+            caller: &caller,
+            cgroup: &cgroup,
+            target,
+            note,
+            record,
+            timings,
+        })
     }
 }
 

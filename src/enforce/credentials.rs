@@ -46,9 +46,10 @@ pub fn apply(process: &Process) -> Result<Emptied> {
     Ok(Emptied { bounding })
 }
 
-/// For the monitor, which only ever signals: where the command became another user, that one right stays.
-pub fn drop_capabilities(process: &Process) -> Result<()> {
-    let mut kept = CapsHashSet::new();
+/// For the monitor, which only signals and looks: where the command became another user, the right to signal it
+/// stays, and what the watching of ceilings still `needs`.
+pub fn drop_capabilities(process: &Process, needs: &[Capability]) -> Result<()> {
+    let mut kept: CapsHashSet = needs.iter().copied().collect();
     if process.switch_user {
         kept.insert(Capability::CAP_KILL);
     }

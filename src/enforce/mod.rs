@@ -2,6 +2,7 @@
 //! so. Why a step is taken at all is the plan's business.
 #![forbid(unsafe_code)]
 
+pub mod cgroup;
 pub mod credentials;
 pub mod descriptors;
 pub mod environment;
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result, paste, show};
 use crate::plan::{Namespace, Plan};
 use crate::record::{Record, Timings};
+use crate::supervise::ceilings::Ceilings;
 use crate::supervise::monitor::Monitor;
 use crate::supervise::{self, Role};
 use crate::sys;
@@ -33,6 +35,7 @@ pub struct Run<'a> {
     pub plan: &'a Plan,
     pub view: View,
     pub caller: &'a Caller,
+    pub cgroup: &'a cgroup::Site,
     pub target: exec::Target,
     pub note: String,
     pub record: Record,
@@ -42,7 +45,7 @@ pub struct Run<'a> {
 /// Closes the boundary around this process and becomes the command. Returns with the reason why not; or, as the
 /// parent of a supervised command, with its status.
 pub fn apply(run: Run<'_>) -> Result<u8> {
-    let Run { plan, view, caller, target, note, mut record, mut timings } = run;
+    let Run { plan, view, caller, cgroup, target, note, mut record, mut timings } = run;
     let writable = writable_roots(&view);
     let viewed = plan.has(Namespace::Mount);
 
@@ -60,19 +63,37 @@ pub fn apply(run: Run<'_>) -> Result<u8> {
         None => None,
         Some(supervision) => {
             let watched = Monitor::watch_caller();
+            // What is counted later is opened now: after the pivot no path leads there.
+            let ceilings = match &supervision.ceilings {
+                Some(limits) => Some(Ceilings::prepare(limits, cgroup, open_roots(&view)?)?),
+                None => None,
+            };
             match supervise::split()? {
-                Role::Init { link } => Some(link),
+                Role::Init { link } => {
+                    // In the group before anything is mounted, so that the private tmpfs is charged to it.
+                    if let Some(ceilings) = ceilings {
+                        ceilings.await_admission();
+                    }
+                    Some(link)
+                }
                 Role::Monitor { init, link } => {
                     // What is open here would be kept busy for as long as the command runs.
                     drop((view, target));
                     plan.process.descriptors.iter().copied().for_each(sys::close);
-                    let monitor = Monitor::new(link, init, supervision, watched)?;
-                    credentials::drop_capabilities(&plan.process)?;
+                    let needs = ceilings.as_ref().map(Ceilings::capabilities).unwrap_or_default();
+                    let mut monitor = Monitor::new(link, init, supervision, watched)?;
+                    if let Some(ceilings) = ceilings {
+                        monitor.watch_ceilings(ceilings)?;
+                    }
+                    credentials::drop_capabilities(&plan.process, &needs)?;
                     return Ok(record.ended(monitor.run()));
                 }
             }
         }
     };
+    if viewed {
+        namespaces::enter_cgroup().map_err(|error| Error::step("enter the cgroup namespace", error))?;
+    }
     let grants = if viewed {
         let (root, grants) = mounts::build(plan, view, &note)?;
         timings.mark("mounts");
@@ -113,6 +134,16 @@ pub fn apply(run: Run<'_>) -> Result<u8> {
     let error = target.become_it();
     record.refused(&error);
     Err(error)
+}
+
+/// For what is asked of their file systems while the command runs.
+fn open_roots(view: &View) -> Result<Vec<OwnedFd>> {
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+    let open = |path: PathBuf| {
+        openat(CWD, &path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|errno| Error::path("open", path, errno))
+    };
+    writable_roots(view).into_iter().map(open).collect()
 }
 
 fn writable_roots(view: &View) -> Vec<PathBuf> {

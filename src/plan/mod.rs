@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::enforce::cgroup::{self, Mechanism};
 use crate::enforce::limits;
 use crate::enforce::seccomp;
 use crate::error::{Error, Result};
 use crate::host::{Host, Landlock, World};
-use crate::policy::{Allowance, Listen, Loopback, Net, Policy, Promise};
+use crate::policy::{Allowance, Limits, Listen, Loopback, Net, Policy, Promise};
 use crate::view::{Backing, Place, View};
 
 pub use promises::{Outcome, outcomes};
@@ -44,6 +45,52 @@ pub struct Supervision {
     pub teardown: bool,
     pub timeout: Option<Duration>,
     pub grace: Option<Duration>,
+    /// None: nothing is asked of the parent in this.
+    pub ceilings: Option<Ceilings>,
+}
+
+/// What the whole tree is held to by the parent. What an rlimit or a tmpfs keeps by itself is not here.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ceilings {
+    pub memory: Option<u64>,
+    pub procs: Option<u64>,
+    pub cpu: Option<Duration>,
+    /// What the file systems of the writable roots may lose, by whomever.
+    pub disk: Option<u64>,
+    /// Of memory, processes and processor time; None if none of them is asked for.
+    pub mechanism: Option<Mechanism>,
+}
+
+impl Ceilings {
+    /// None when nothing is left for the parent to do.
+    pub fn decide(limits: &Limits, host: &Host) -> Option<Ceilings> {
+        let wanted = wanted_of_tree(limits, host);
+        if !wanted.any() && limits.disk.is_none() {
+            return None;
+        }
+        Some(Ceilings {
+            memory: limits.memory,
+            procs: limits.procs.filter(|_| wanted.procs),
+            cpu: limits.cpu,
+            disk: limits.disk,
+            mechanism: wanted.any().then(|| host.cgroup.mechanism()),
+        })
+    }
+}
+
+/// RLIMIT_NPROC bounds a tree alone where the count is that of an own user namespace (Linux 5.14), and never uid 0
+/// (getrlimit(2)).
+pub fn rlimit_keeps_procs(host: &Host) -> bool {
+    host.world == World::User && host.uid != 0
+}
+
+/// What needs a control group or sampling.
+pub fn wanted_of_tree(limits: &Limits, host: &Host) -> cgroup::Wanted {
+    cgroup::Wanted {
+        memory: limits.memory.is_some(),
+        procs: limits.procs.is_some() && !rlimit_keeps_procs(host),
+        cpu: limits.cpu.is_some(),
+    }
 }
 
 /// What is made once and could be shared by several spawns.
@@ -160,7 +207,12 @@ impl Plan {
                 gid: identity.1,
                 switch_user: policy.user.is_some(),
                 seccomp: rules,
-                limits: limits::decide(&policy.limits, host.world == World::User),
+                limits: limits::decide(
+                    &policy.limits,
+                    host.world == World::User,
+                    rlimit_keeps_procs(host),
+                    supervision.as_ref(),
+                ),
                 descriptors: policy.descriptors.clone(),
                 environment,
             },
@@ -199,6 +251,10 @@ pub fn supervision(policy: &Policy, host: &Host) -> Option<Supervision> {
             host.namespaces() && host.landlock.abi() < 6,
         ),
         ("--timeout", limits.timeout.is_some()),
+        ("--max-memory", limits.memory.is_some()),
+        ("--max-procs, which the kernel does not hold uid 0 to", wanted_of_tree(limits, host).procs),
+        ("--max-cpu", limits.cpu.is_some()),
+        ("--max-disk", limits.disk.is_some()),
     ]
     .into_iter()
     .filter(|(_, needed)| *needed)
@@ -209,6 +265,7 @@ pub fn supervision(policy: &Policy, host: &Host) -> Option<Supervision> {
         teardown: required(Promise::Teardown),
         timeout: limits.timeout,
         grace: limits.grace,
+        ceilings: Ceilings::decide(limits, host),
     })
 }
 
@@ -233,10 +290,7 @@ pub fn namespaces(policy: &Policy, host: &Host, supervised: bool) -> Vec<Namespa
 fn refuse_unbuilt(policy: &Policy) -> Result<()> {
     let limits = &policy.limits;
     let options = [
-        ("--max-memory", limits.memory.is_some()),
-        ("--max-disk", limits.disk.is_some()),
         ("--max-output", limits.output.is_some()),
-        ("--max-cpu", limits.cpu.is_some()),
         ("--listen", policy.network.listen != Listen::None),
         ("--loopback host", policy.network.loopback == Loopback::Host),
         ("--allow unix-datagram", policy.allow.contains(&Allowance::UnixDatagram)),

@@ -6,9 +6,11 @@
 //! it and ends the tree: there is no moment in which the command runs without somebody who would end it.
 #![forbid(unsafe_code)]
 
+pub mod ceilings;
 pub mod init;
 pub mod link;
 pub mod monitor;
+mod sample;
 mod scrub;
 mod terminal;
 

@@ -14,6 +14,7 @@ use nix::unistd::{Pid, getppid};
 use rustix::process::{PidfdFlags, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::ceilings::{Ceilings, Reached};
 use super::link::{Link, Message};
 use super::terminal::Terminal;
 use crate::error::{Error, Result};
@@ -29,6 +30,8 @@ pub enum Outcome {
     Exited(i32),
     Signalled(i32),
     TimedOut,
+    /// The tree was ended because it went over a ceiling.
+    Limit(Reached),
     /// The caller has gone, or somebody killed the init: the tree was ended.
     Ended,
 }
@@ -40,7 +43,7 @@ impl Outcome {
             Outcome::Exited(status) => status as u8,
             Outcome::Signalled(signal) => 128u8.saturating_add(signal as u8),
             Outcome::TimedOut => 124,
-            Outcome::Ended => 137,
+            Outcome::Limit(_) | Outcome::Ended => 137,
         }
     }
 }
@@ -58,6 +61,8 @@ pub struct Monitor {
     outcome: Option<Outcome>,
     timed_out: bool,
     teardown: bool,
+    ceilings: Option<Ceilings>,
+    reached: Option<Reached>,
 }
 
 /// CLOCK_BOOTTIME: a lease runs on while the machine is suspended.
@@ -96,7 +101,16 @@ impl Monitor {
             outcome: None,
             timed_out: false,
             teardown: supervision.teardown,
+            ceilings: None,
+            reached: None,
         })
+    }
+
+    /// Lets the init go on, under these.
+    pub fn watch_ceilings(&mut self, mut ceilings: Ceilings) -> Result<()> {
+        ceilings.begin(self.init, now())?;
+        self.ceilings = Some(ceilings);
+        Ok(())
     }
 
     /// Until nothing of the run is left.
@@ -130,7 +144,13 @@ impl Monitor {
         watched.extend(
             link.iter().chain(caller.iter()).map(|fd: &BorrowedFd<'_>| PollFd::new(*fd, PollFlags::POLLIN)),
         );
-        let next = [self.deadline, self.kill_at].into_iter().flatten().min();
+        // Once the end has begun there is nothing more to be counted.
+        let ceilings = self.ceilings.as_ref().filter(|_| self.outcome.is_none());
+        let look = ceilings.and_then(Ceilings::next);
+        // Only to be woken: what it is about is asked of the ceilings themselves.
+        let notice = ceilings.and_then(Ceilings::notice);
+        watched.extend(notice.map(|(fd, flags)| PollFd::new(fd, flags)));
+        let next = [self.deadline, self.kill_at, look].into_iter().flatten().min();
         let timeout = match next {
             // Rounded up: an early wake-up would only spin.
             Some(at) => PollTimeout::try_from(at.saturating_sub(now()) + Duration::from_millis(1))
@@ -195,6 +215,13 @@ impl Monitor {
             let _ = self.link.send(Message::SignalAll(Signal::SIGCONT as i32));
             self.kill_at.get_or_insert(now + self.grace);
         }
+        if self.outcome.is_none()
+            && let Some(reached) = self.ceilings.as_mut().and_then(|ceilings| ceilings.look(now))
+        {
+            self.reached = Some(reached);
+            self.kill_all();
+            self.ceilings.iter().for_each(Ceilings::kill);
+        }
         if self.kill_at.is_some_and(|at| at <= now) {
             self.kill_at = None;
             self.kill_all();
@@ -224,7 +251,16 @@ impl Monitor {
                 _ => {}
             }
         }
-        let outcome = if self.timed_out { Outcome::TimedOut } else { self.outcome.unwrap_or(outcome) };
+        // Taken, so that the group is removed before the end is told.
+        let seen_late = self.ceilings.take().and_then(|ceilings| ceilings.last_look());
+        let outcome = if let Some(reached) = self.reached.or(seen_late) {
+            reached.tell();
+            Outcome::Limit(reached)
+        } else if self.timed_out {
+            Outcome::TimedOut
+        } else {
+            self.outcome.unwrap_or(outcome)
+        };
         if let Some(terminal) = &self.terminal {
             terminal.restore(!matches!(outcome, Outcome::Exited(_)));
         }
