@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use nix::mount::{MntFlags, umount2};
+use nix::sys::sysinfo::sysinfo;
 use nix::unistd::{fchdir, pivot_root};
 use rustix::fs::{
     AtFlags, CWD, Gid, Mode, OFlags, ResolveFlags, Uid, chownat, mkdirat, openat, openat2, symlinkat,
@@ -75,8 +76,8 @@ pub fn build(plan: &Plan, view: View, note: &str) -> Result<(OwnedFd, Vec<Grant>
     // First: once something covers "/", the kernel takes this process for one in a chroot and refuses it, and
     // its children, user namespaces (unshare(2), EPERM).
     let veil = if plan.world.veil { Veil::make(plan) } else { None };
-    let private = attach_tmpfs(&tmp_size(plan), "0755")?;
-    let root = attach_tmpfs("4m", "0755")?;
+    let private = attach_tmpfs(&tmp_bytes(plan).to_string(), Some(tmp_inodes(tmp_bytes(plan))), "0755")?;
+    let root = attach_tmpfs("4m", None, "0755")?;
     let mut builder = Builder {
         plan,
         root,
@@ -110,11 +111,14 @@ pub fn enter(root: &OwnedFd) -> Result<()> {
 
 /// Both tmpfs are stacked on the old root, so that taking that off takes the private one along: what is bound
 /// from it stays.
-fn attach_tmpfs(size: &str, mode: &str) -> Result<OwnedFd> {
+fn attach_tmpfs(size: &str, inodes: Option<u64>, mode: &str) -> Result<OwnedFd> {
     let make = || -> io::Result<OwnedFd> {
         let fs = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
         fsconfig_set_string(&fs, "size", size)?;
         fsconfig_set_string(&fs, "mode", mode)?;
+        if let Some(count) = inodes {
+            fsconfig_set_string(&fs, "nr_inodes", count.to_string())?;
+        }
         fsconfig_create(&fs)?;
         let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
         let mount = fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, flags)?;
@@ -124,11 +128,15 @@ fn attach_tmpfs(size: &str, mode: &str) -> Result<OwnedFd> {
     make().map_err(|error| Error::step("mount a private tmpfs", error))
 }
 
-fn tmp_size(plan: &Plan) -> String {
-    match plan.world.tmp {
-        Some(bytes) => bytes.to_string(),
-        None => "25%".to_owned(),
-    }
+/// A quarter of memory unless asked otherwise.
+fn tmp_bytes(plan: &Plan) -> u64 {
+    plan.world.tmp.unwrap_or_else(|| sysinfo().map_or(1 << 30, |found| found.ram_total() / 4))
+}
+
+/// An inode takes a kilobyte of kernel memory that the size does not count (tmpfs(5), nr_inodes): empty files alone
+/// must not fill what the size bounds.
+fn tmp_inodes(bytes: u64) -> u64 {
+    (bytes / 4096).max(1024)
 }
 
 fn relative(path: &Path) -> &Path {
