@@ -4,10 +4,10 @@ use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use caps::{CapSet, Capability};
 use nix::poll::PollFlags;
 use nix::unistd::{Pid, SysconfVar, sysconf};
 use rustix::fs::{fstat, fstatvfs};
+use rustix::thread::{CapabilitySet, capabilities};
 
 use super::sample::Sampler;
 use crate::enforce::cgroup::group::Group;
@@ -142,18 +142,17 @@ impl Ceilings {
     }
 
     /// What the monitor may not give up. Only those that it has can stay.
-    pub fn capabilities(&self) -> Vec<Capability> {
-        let mut needs = Vec::new();
+    pub fn capabilities(&self) -> CapabilitySet {
+        let mut needs = CapabilitySet::empty();
         if self.sampler.is_some() {
             // Memory and descriptors of processes that are not dumpable (ptrace(2), access mode checks). An ordinary
             // user has this one in the user namespace of the run, over nothing but the run.
-            needs.push(Capability::CAP_SYS_PTRACE);
+            needs |= CapabilitySet::SYS_PTRACE;
         }
         if self.group.as_ref().is_some_and(Group::needs_override) {
-            needs.push(Capability::CAP_DAC_OVERRIDE);
+            needs |= CapabilitySet::DAC_OVERRIDE;
         }
-        needs.retain(|capability| caps::has_cap(None, CapSet::Permitted, *capability).unwrap_or(false));
-        needs
+        capabilities(None).map_or(CapabilitySet::empty(), |sets| needs & sets.permitted)
     }
 
     /// When to look again, whatever happens.
