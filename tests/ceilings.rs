@@ -264,7 +264,7 @@ fn processes_are_bounded_to_the_exact_number() {
         run(who, AS_IS, &options, &children(9)).assert_survived();
         let over = run(who, AS_IS, &options, &children(10));
         // fork(2) says EAGAIN, and what the shell makes of it is its own affair.
-        assert_eq!(over.outcome(), "exited", "{over:?}");
+        assert_ne!(over.status, Some(137), "{over:?}");
         assert!(over.stderr.contains("Cannot fork") || over.stderr.contains("fork"), "{over:?}");
         assert!(!over.stdout.contains("survived"), "{over:?}");
     }
@@ -287,7 +287,8 @@ fn a_fork_bomb_leaves_the_host_responsive_and_nothing_behind() {
         for before in [AS_IS, NO_CGROUPS] {
             let options =
                 ["--max-procs", "64", "--max-memory", "256M", "--timeout", "2s", "--grace", "100ms"];
-            let bomb = "f() { f | f & }; f; sleep 20; echo survived";
+            // Doubles ten times and no more: should it not be stopped, the host survives.
+            let bomb = "f() { if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & fi; sleep 20; }; f 10; echo survived";
             let start = start(who, before, &options, bomb);
             std::thread::sleep(Duration::from_millis(500));
             let since = Instant::now();

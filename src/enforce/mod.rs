@@ -68,14 +68,16 @@ pub fn apply(run: Run<'_>) -> Result<u8> {
             let watched = Monitor::watch_caller();
             // What is counted later is opened now: after the pivot no path leads there.
             let ceilings = match &supervision.ceilings {
-                Some(limits) => Some(Ceilings::prepare(limits, cgroup, open_roots(&view)?)?),
+                Some(limits) => {
+                    Some(Ceilings::prepare(limits, cgroup, open_roots(&view)?, plan.has(Namespace::Pid))?)
+                }
                 None => None,
             };
             match supervise::split()? {
                 Role::Init { link } => {
                     // In the group before anything is mounted, so that the private tmpfs is charged to it.
                     if let Some(ceilings) = ceilings {
-                        ceilings.await_admission();
+                        ceilings.await_admission()?;
                     }
                     Some(link)
                 }

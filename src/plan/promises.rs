@@ -124,6 +124,16 @@ impl Facts<'_> {
     fn ceilings(&self) -> Outcome {
         let mut layers = vec!["rlimits", "tmpfs-size"];
         if let Some(ceilings) = Ceilings::decide(&self.policy.limits, self.host) {
+            let sampled = ceilings.mechanism == Some(Mechanism::Sampling);
+            let sealed = self.host.own_pid_max && self.namespaces.contains(&Namespace::Pid);
+            if sampled && ceilings.procs.is_some() && !sealed {
+                // A fork bomb is faster than whoever counts it.
+                return lacking(
+                    "--max-procs needs a pids control group here, or an ordinary user in a user namespace, or a PID \
+                     namespace of Linux 6.14",
+                    Some("run as an ordinary user"),
+                );
+            }
             layers.extend(ceilings.mechanism.map(Mechanism::name));
             layers.extend(ceilings.disk.map(|_| DISK));
         }

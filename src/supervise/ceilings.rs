@@ -5,6 +5,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use nix::poll::PollFlags;
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 use rustix::fs::{fstat, fstatvfs};
 use rustix::thread::{CapabilitySet, capabilities};
@@ -73,6 +74,21 @@ pub struct Ceilings {
     cpus: u32,
     next: Option<Duration>,
     gate: Option<(PipeReader, PipeWriter)>,
+    /// The init is process 1 of a PID namespace.
+    sealed: bool,
+}
+
+/// The nice value that comes before all others.
+const FIRST: i32 = -20;
+
+/// The last number that this PID namespace gives out (sysctl kernel.pid_max; its own since Linux 6.14): what a fork
+/// bomb runs into while it is being counted. Numbers below 300 are given once only, and a number lasts as long as a
+/// process group or session of its name.
+fn seal(procs: u64) -> io::Result<()> {
+    const ONCE: u64 = 300;
+    const MOST: u64 = 1 << 22;
+    let last = procs.saturating_mul(2).saturating_add(ONCE + 64).min(MOST);
+    std::fs::write("/proc/sys/kernel/pid_max", last.to_string())
 }
 
 /// A file system with a writable root on it, and what it had free at first.
@@ -84,7 +100,12 @@ struct Disk {
 
 impl Ceilings {
     /// Before the fork and the pivot: opens all that is looked at later, and makes the control group.
-    pub fn prepare(limits: &plan::Ceilings, site: &Site, roots: Vec<OwnedFd>) -> Result<Ceilings> {
+    pub fn prepare(
+        limits: &plan::Ceilings,
+        site: &Site,
+        roots: Vec<OwnedFd>,
+        sealed: bool,
+    ) -> Result<Ceilings> {
         let failed = |error: io::Error| Error::step("watch the ceilings", error);
         let tree = limits.memory.is_some() || limits.procs.is_some() || limits.cpu.is_some();
         let group = if tree { Group::make(site, limits)? } else { None };
@@ -112,22 +133,43 @@ impl Ceilings {
             Some(_) => Some(io::pipe().map_err(failed)?),
             None => None,
         };
-        Ok(Ceilings { limits: limits.clone(), init: None, group, sampler, disks, cpus, next: None, gate })
+        Ok(Ceilings {
+            limits: limits.clone(),
+            init: None,
+            group,
+            sampler,
+            disks,
+            cpus,
+            next: None,
+            gate,
+            sealed,
+        })
     }
 
     /// The init's side: nothing is done until the init is in its group. Lets go of all that belongs to the monitor.
-    pub fn await_admission(mut self) {
-        let Some((mut reader, writer)) = self.gate.take() else { return };
+    pub fn await_admission(mut self) -> Result<()> {
+        if self.sampler.is_some()
+            && self.sealed
+            && let Some(procs) = self.limits.procs
+        {
+            seal(procs).map_err(|error| Error::step("bound the PID namespace", error))?;
+        }
+        let Some((mut reader, writer)) = self.gate.take() else { return Ok(()) };
         drop(writer);
         if reader.read_exact(&mut [0]).is_err() {
             // The monitor could not, and has said why.
             sys::leave(125);
         }
+        Ok(())
     }
 
     /// The monitor's side.
     pub fn begin(&mut self, init: Pid, now: Duration) -> Result<()> {
         self.init = Some(init);
+        if self.sampler.is_some() {
+            // Who counts must not wait for those who are counted. Only root may.
+            let _ = rustix::process::setpriority_process(None, FIRST);
+        }
         if let Some(group) = &mut self.group {
             group.admit(init)?;
         }
@@ -148,6 +190,8 @@ impl Ceilings {
             // Memory and descriptors of processes that are not dumpable (ptrace(2), access mode checks). An ordinary
             // user has this one in the user namespace of the run, over nothing but the run.
             needs |= CapabilitySet::SYS_PTRACE;
+            // For `kill`.
+            needs |= CapabilitySet::SYS_NICE;
         }
         if self.group.as_ref().is_some_and(Group::needs_override) {
             needs |= CapabilitySet::DAC_OVERRIDE;
@@ -193,7 +237,7 @@ impl Ceilings {
             }
         }
         if let (Some(sampler), Some(init)) = (&mut self.sampler, self.init) {
-            let found = sampler.look(init);
+            let found = sampler.look(init, self.limits.procs);
             let mut near = false;
             if let Some(limit) = self.limits.memory {
                 near |= found.resident > limit / 2;
@@ -229,10 +273,17 @@ impl Ceilings {
         if killed { self.reached(What::Memory) } else { None }
     }
 
-    /// All that is in the group, whatever the init is doing.
+    /// Ends all of it, whatever the init is doing. Among thousands of others the init would be slow to find out that
+    /// it should, and slow to do it, unless it is put before them.
     pub fn kill(&self) {
         if let Some(group) = &self.group {
             group.kill();
+        }
+        if let (true, Some(init)) = (self.sealed, self.init) {
+            if let Some(pid) = rustix::process::Pid::from_raw(init.as_raw()) {
+                let _ = rustix::process::setpriority_process(Some(pid), FIRST);
+            }
+            let _ = kill(init, Signal::SIGKILL);
         }
     }
 

@@ -349,7 +349,9 @@ impl Identity {
 /// Groups of runs whose monitor was killed. rmdir(2) refuses a group with a process in it, so nothing that lives
 /// can be hit.
 fn remove_dead(parent: &OwnedFd) {
-    let (Ok(entries), Ok(own)) = (Dir::read_from(parent), Identity::read("self")) else { return };
+    // Not by the descriptor itself, which is open as a path only.
+    let list = openat(parent, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    let (Ok(entries), Ok(own)) = (list.and_then(Dir::new), Identity::read("self")) else { return };
     for entry in entries.flatten() {
         let Ok(name) = entry.file_name().to_str() else { continue };
         if Identity::parse(name).is_some_and(|identity| identity.is_dead(own.namespace)) {
