@@ -217,6 +217,32 @@ fn memory_is_sampled_where_there_are_no_control_groups() {
 }
 
 #[test]
+fn memory_that_a_fork_shares_is_counted_once() {
+    for who in identities() {
+        // Some 20 MB in the shell, and six subshells that have not written to theirs.
+        let script = "x=$(head -c 10M /dev/zero | tr '\\0' x); i=0; \
+                      while [ $i -lt 6 ]; do (sleep 0.5; :) & i=$((i+1)); done; wait; echo survived";
+        run(who, NO_CGROUPS, &["--max-memory", "64M"], script).assert_survived();
+    }
+}
+
+#[test]
+fn without_namespaces_a_user_is_held_all_the_same() {
+    let who = nix::unistd::geteuid().is_root().then_some(STRANGER);
+    let owner = who.map_or(String::new(), |uid| format!("-o {uid} -g {uid}"));
+    let scratch = Scratch::new();
+    let state = scratch.0.join("state");
+    let state = state.to_str().unwrap();
+    let before = format!("install -d -m 700 {owner} {state} && exec \"$@\"");
+    let options = ["--namespaces", "off", "--state", state, "--waive", "metadata-scope"];
+    let options = [&options[..], &["--waive", "socket-scope", "--max-memory", "64M"]].concat();
+    run(who, &before, &options, HOLD_120M).assert_reached("memory-limit", "--max-memory");
+    run(who, &before, &options, HOLD_20M).assert_survived();
+    let options = [&options[..], &["--max-cpu", "400ms"]].concat();
+    run(who, &before, &options, "while :; do :; done").assert_reached("cpu-limit", "--max-cpu");
+}
+
+#[test]
 fn what_lies_in_the_private_tmp_is_memory() {
     for who in identities() {
         for before in [AS_IS, NO_CGROUPS] {

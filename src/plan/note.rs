@@ -77,6 +77,21 @@ pub fn text(plan: &Plan, view: &View) -> String {
     line("  io_uring and some newer calls are not there (ENOSYS); their callers fall back");
     line("  a setuid mode cannot be set (EPERM)");
     line("  signing with gpg or ssh keys is not possible: keys and agents are outside");
+    if let Some(ceilings) = plan.supervision.as_ref().and_then(|supervision| supervision.ceilings.as_ref()) {
+        line("\nLIMITS of everything in here together");
+        if let Some(count) = ceilings.procs {
+            line(&format!("  {count} processes and threads (EAGAIN, or the end of the run)"));
+        }
+        if let Some(bytes) = ceilings.memory {
+            line(&format!("  {bytes} bytes of memory, /tmp included; above it everything in here is killed"));
+        }
+        if let Some(time) = ceilings.cpu {
+            line(&format!("  {} s of processor time; above it everything is killed", time.as_secs_f64()));
+        }
+        if let Some(bytes) = ceilings.disk {
+            line(&format!("  {bytes} bytes that the disk may lose meanwhile; above it everything is killed"));
+        }
+    }
     if !plan.waived.is_empty() {
         line("\nGIVEN UP ON THIS HOST");
         for (promise, why) in &plan.waived {
