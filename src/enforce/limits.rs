@@ -42,11 +42,9 @@ pub fn decide(
     supervision: Option<&Supervision>,
 ) -> Vec<Limit> {
     let mut list = Vec::new();
-    // Monitor and init are of the same user and user namespace.
-    let ours = if supervision.is_some() { 2 } else { 0 };
     match limits.procs {
         Some(value) if keeps_procs => {
-            list.push(Limit { what: What::Procs, value: value.saturating_add(ours), asked: true });
+            list.push(Limit { what: What::Procs, value, asked: true });
         }
         None if own_count => list.push(Limit { what: What::Procs, value: PROCS, asked: false }),
         _ => {}
@@ -71,7 +69,7 @@ pub fn decide(
 }
 
 /// After unshare(2): before it RLIMIT_NPROC would count every process of the user.
-pub fn apply(limits: &[Limit]) -> Result<()> {
+pub fn apply(limits: &[Limit], supervised: bool) -> Result<()> {
     for limit in limits {
         let (resource, name) = match limit.what {
             What::Procs => (Resource::RLIMIT_NPROC, "processes"),
@@ -87,7 +85,9 @@ pub fn apply(limits: &[Limit]) -> Result<()> {
                 "the limit of {name} cannot be raised above {hard}, the caller's own"
             )));
         }
-        let value = limit.value.min(hard);
+        // Monitor and init are of the same user and user namespace, and not the command's.
+        let ours = if supervised && limit.what == What::Procs { 2 } else { 0 };
+        let value = limit.value.saturating_add(ours).min(hard);
         setrlimit(resource, value, value).map_err(|errno| Error::step(format!("limit {name}"), errno))?;
     }
     Ok(())
