@@ -237,7 +237,7 @@ fn the_manual_page_lists_the_steps_in_the_order_of_the_code() {
     }
     // Whatever else is called there may fail, and is no step that a reader would miss.
     let plain = [
-        "without_view(",
+        "direct::grants(",
         "seccomp_programs(",
         "status.verify(",
         // Of the parent, which does not go on.
