@@ -50,7 +50,7 @@ complete -c confine -n "__fish_confine_needs_command" -l user -d 'Run COMMAND as
 complete -c confine -n "__fish_confine_needs_command" -l max-procs -d 'Most processes and threads at one time, of the whole tree' -r
 complete -c confine -n "__fish_confine_needs_command" -l max-memory -d 'Most memory of the whole tree, page cache and private /tmp included' -r
 complete -c confine -n "__fish_confine_needs_command" -l max-tmp -d 'Most that private /tmp and HOME hold together, for the whole tree' -r
-complete -c confine -n "__fish_confine_needs_command" -l max-disk -d 'Most that the whole tree may add to the workspaces' -r
+complete -c confine -n "__fish_confine_needs_command" -l max-disk -d 'Most that the file systems of writable roots may lose meanwhile' -r
 complete -c confine -n "__fish_confine_needs_command" -l max-output -d 'Most that the whole tree may write to each of stdout and stderr' -r
 complete -c confine -n "__fish_confine_needs_command" -l on-output-limit -d 'What happens at --max-output' -r -f -a "truncate\t''
 kill\t''"
@@ -130,7 +130,7 @@ complete -c confine -n "__fish_confine_using_subcommand explain" -l user -d 'Run
 complete -c confine -n "__fish_confine_using_subcommand explain" -l max-procs -d 'Most processes and threads at one time, of the whole tree' -r
 complete -c confine -n "__fish_confine_using_subcommand explain" -l max-memory -d 'Most memory of the whole tree, page cache and private /tmp included' -r
 complete -c confine -n "__fish_confine_using_subcommand explain" -l max-tmp -d 'Most that private /tmp and HOME hold together, for the whole tree' -r
-complete -c confine -n "__fish_confine_using_subcommand explain" -l max-disk -d 'Most that the whole tree may add to the workspaces' -r
+complete -c confine -n "__fish_confine_using_subcommand explain" -l max-disk -d 'Most that the file systems of writable roots may lose meanwhile' -r
 complete -c confine -n "__fish_confine_using_subcommand explain" -l max-output -d 'Most that the whole tree may write to each of stdout and stderr' -r
 complete -c confine -n "__fish_confine_using_subcommand explain" -l on-output-limit -d 'What happens at --max-output' -r -f -a "truncate\t''
 kill\t''"

@@ -123,6 +123,10 @@ impl Record {
                 result::fill(&mut line, plan.id(), end, Some(&before));
             }
         }
+        if let Outcome::Limit(reached) = end.outcome {
+            line["limit"] = reached.limit.into();
+            line["mechanism"] = reached.mechanism.into();
+        }
         self.last(line);
         status
     }

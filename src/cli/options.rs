@@ -246,14 +246,16 @@ pub const RUN: &[Row] = &[
         "max-procs",
         Value::Number("N"),
         "Most processes and threads at one time, of the whole tree",
-        "Without this option 4096 where namespaces make the count its own.",
+        "Above it fork(2) fails (EAGAIN). Without this option 4096 where namespaces make the count its own. For root a \
+         control group counts, or the supervisor does and ends the tree.",
     ),
     row(
         LIMITS,
         "max-memory",
         Value::Number("SIZE"),
         "Most memory of the whole tree, page cache and private /tmp included",
-        "Bytes, or K, M, G, T (powers of 1024).",
+        "Bytes, or K, M, G, T (powers of 1024). Above it the tree is ended. Counted by a control group where one can be \
+         made (version 2, the systemd user manager, version 1), else sampled, without the page cache, every 50 ms.",
     ),
     row(
         LIMITS,
@@ -266,8 +268,9 @@ pub const RUN: &[Row] = &[
         LIMITS,
         "max-disk",
         Value::Number("SIZE"),
-        "Most that the whole tree may add to the workspaces",
-        "Bytes, or K, M, G, T (powers of 1024).",
+        "Most that the file systems of writable roots may lose meanwhile",
+        "Bytes, or K, M, G, T (powers of 1024). Above it the tree is ended. What is free is looked at every 50 ms, so \
+         what others write there counts too.",
     ),
     row(
         LIMITS,
@@ -289,7 +292,8 @@ pub const RUN: &[Row] = &[
         "max-cpu",
         Value::Number("TIME"),
         "Most processor time of the whole tree",
-        "A number with ms, s, m or h.",
+        "A number with ms, s, m or h. Above it the tree is ended. Of all processes together, those that have ended \
+         included; told by a control group where one can be made, else by sampling every 50 ms.",
     ),
     row(
         LIMITS,

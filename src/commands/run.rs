@@ -7,7 +7,7 @@ use nix::unistd::{Pid, getegid, geteuid, getppid};
 
 use crate::cli::Invocation;
 use crate::enforce::environment::{self, Composed};
-use crate::enforce::{self, descriptors, exec, mounts, standard};
+use crate::enforce::{self, cgroup, descriptors, exec, mounts, standard};
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::plan::{self, Plan};
@@ -55,9 +55,13 @@ pub fn enter(policy: &Policy, timings: &mut Timings) -> Result<Entered> {
     }
     standard::let_terminal_go(&caller.standard);
     timings.mark("caller");
-    let host = Host::enter(policy.namespaces)?;
+    let mut host = Host::enter(policy.namespaces)?;
     if policy.user.is_some() && host.uid != 0 {
         return Err(Error::refused("--user is for root"));
+    }
+    let wanted = plan::wanted_of_tree(&policy.limits, &host);
+    if wanted.any() {
+        host.cgroup = cgroup::decide(&cgroup::look(wanted), wanted);
     }
     timings.mark("host");
     Ok(Entered { caller, host, pairs })
@@ -78,7 +82,7 @@ impl Entered {
             return Err(caller.outside_view());
         }
         timings.mark("plan");
-        Ok(Prepared { plan, view, caller, environment })
+        Ok(Prepared { plan, view, caller, environment, cgroup: host.cgroup })
     }
 }
 
@@ -88,6 +92,7 @@ pub struct Prepared {
     pub view: View,
     pub caller: Caller,
     pub environment: Composed,
+    pub cgroup: cgroup::Site,
 }
 
 impl Prepared {
@@ -98,7 +103,7 @@ impl Prepared {
         timings: Timings,
         parent: Pid,
     ) -> Result<u8> {
-        let Prepared { plan, view, caller, mut environment } = self;
+        let Prepared { plan, view, caller, mut environment, cgroup } = self;
         if let Some(report) = &view.scan {
             record.scanned(report.entries, report.elapsed.as_micros());
         }
@@ -113,6 +118,7 @@ impl Prepared {
                 plan: &plan,
                 view,
                 caller: &caller,
+                cgroup: &cgroup,
                 target,
                 note,
                 record,

@@ -2,6 +2,7 @@
 //! so. Why a step is taken at all is the plan's business.
 #![forbid(unsafe_code)]
 
+pub mod cgroup;
 pub mod credentials;
 pub mod descriptors;
 mod direct;
@@ -18,6 +19,7 @@ pub mod standard;
 mod veil;
 
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use nix::unistd::Pid;
@@ -27,6 +29,7 @@ use crate::error::{Error, Result, paste, show};
 use crate::plan::{Namespace, Plan};
 use crate::policy::Git;
 use crate::record::{Record, Timings};
+use crate::supervise::ceilings::Ceilings;
 use crate::supervise::monitor::Monitor;
 use crate::supervise::output::Output;
 use crate::supervise::result::{Before, Report};
@@ -41,6 +44,7 @@ pub struct Run<'a> {
     pub plan: &'a Plan,
     pub view: View,
     pub caller: &'a Caller,
+    pub cgroup: &'a cgroup::Site,
     pub target: exec::Target,
     pub note: String,
     pub record: Record,
@@ -59,7 +63,7 @@ pub fn apply(mut run: Run<'_>) -> Result<u8> {
 }
 
 fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
-    let Run { plan, view, caller, target, note, mut timings, parent, git, .. } = run;
+    let Run { plan, view, caller, cgroup, target, note, mut timings, parent, git, .. } = run;
     let writable = writable_roots(&view);
     let viewed = plan.has(Namespace::Mount);
 
@@ -90,6 +94,11 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
             } else {
                 None
             };
+            // What is counted later is opened now: after the pivot no path leads there.
+            let ceilings = match &supervision.ceilings {
+                Some(limits) => Some(Ceilings::prepare(limits, cgroup, open_roots(&view)?, namespace)?),
+                None => None,
+            };
             match supervise::split(surroundings, namespace)? {
                 Role::Init(before) => {
                     if let Some((_, ends)) = output {
@@ -98,6 +107,10 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
                     if let Some((report, before)) = watched {
                         drop(before);
                         record.leave_to_parent(report);
+                    }
+                    // In the group before anything is mounted, so that the private tmpfs is charged to it.
+                    if let Some(ceilings) = ceilings {
+                        ceilings.await_admission()?;
                     }
                     Some(before)
                 }
@@ -114,12 +127,19 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
                     // What the command closed to itself is looked at all the same.
                     let looks =
                         watched.as_ref().map_or(CapabilitySet::empty(), |_| CapabilitySet::DAC_READ_SEARCH);
-                    credentials::drop_capabilities(&plan.process, looks)?;
+                    let needs = ceilings.as_ref().map_or(CapabilitySet::empty(), Ceilings::capabilities);
+                    if let Some(ceilings) = ceilings {
+                        monitor.watch_ceilings(ceilings)?;
+                    }
+                    credentials::drop_capabilities(&plan.process, looks | needs)?;
                     return Ok(record.ended(plan, &monitor.run(), watched));
                 }
             }
         }
     };
+    if viewed {
+        namespaces::enter_cgroup().map_err(|error| Error::step("enter the cgroup namespace", error))?;
+    }
     let (grants, served) = if viewed {
         let (root, grants, mut served) = mounts::build(plan, view, &note)?;
         timings.mark("mounts");
@@ -139,7 +159,7 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
         supervise::init::become_init(before, &plan.process)?;
     }
     // After unshare, or the limit of processes would count the host's.
-    limits::apply(&plan.process.limits)?;
+    limits::apply(&plan.process.limits, plan.supervision.is_some())?;
     let emptied = credentials::apply(&plan.process)?;
     check_writable(&writable)?;
     timings.mark("credentials");
@@ -162,6 +182,16 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
     record.started(plan)?;
     timings.print();
     Err(target.become_it())
+}
+
+/// For what is asked of their file systems while the command runs.
+fn open_roots(view: &View) -> Result<Vec<OwnedFd>> {
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+    let open = |path: PathBuf| {
+        openat(CWD, &path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|errno| Error::path("open", path, errno))
+    };
+    writable_roots(view).into_iter().map(open).collect()
 }
 
 fn writable_roots(view: &View) -> Vec<PathBuf> {

@@ -16,6 +16,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::time::ClockId;
 use nix::unistd::{Pid, getpid, getsid};
 
+use super::ceilings::{Ceilings, Reached};
 use super::link::{Link, Message};
 use super::output::{self, Output};
 use super::surroundings::{Surroundings, Watched, now};
@@ -32,6 +33,8 @@ pub enum Outcome {
     TimedOut,
     /// The tree was ended because it wrote more than it may.
     OutputLimit,
+    /// The tree was ended because it went over a ceiling.
+    Limit(Reached),
     /// The caller has gone, or somebody killed the init: the tree was ended.
     Ended,
 }
@@ -43,7 +46,7 @@ impl Outcome {
             Outcome::Exited(status) => status as u8,
             Outcome::Signalled(signal) => 128u8.saturating_add(signal as u8),
             Outcome::TimedOut => 124,
-            Outcome::OutputLimit | Outcome::Ended => 137,
+            Outcome::OutputLimit | Outcome::Limit(_) | Outcome::Ended => 137,
         }
     }
 }
@@ -84,6 +87,8 @@ pub struct Monitor {
     began: Duration,
     /// A signal that ends programs has come here.
     hurried: bool,
+    ceilings: Option<Ceilings>,
+    reached: Option<Reached>,
 }
 
 impl Monitor {
@@ -114,11 +119,20 @@ impl Monitor {
             output: None,
             began: now(),
             hurried: false,
+            ceilings: None,
+            reached: None,
         })
     }
 
     pub fn relay(&mut self, output: Output) {
         self.output = Some(output);
+    }
+
+    /// Lets the init go on, under these.
+    pub fn watch_ceilings(&mut self, mut ceilings: Ceilings) -> Result<()> {
+        ceilings.begin(self.init, now())?;
+        self.ceilings = Some(ceilings);
+        Ok(())
     }
 
     /// Until nothing of the run is left.
@@ -155,9 +169,16 @@ impl Monitor {
         watched.extend(
             link.iter().chain(caller.iter()).map(|fd: &BorrowedFd<'_>| PollFd::new(*fd, PollFlags::POLLIN)),
         );
-        // Only to be woken: each stream finds out by itself what it can do.
+        // Once the end has begun there is nothing more to be counted.
+        let ceilings = self.ceilings.as_ref().filter(|_| self.outcome.is_none());
+        let look = ceilings.and_then(Ceilings::next);
+        // Only to be woken: what it is about is asked of the ceilings themselves.
+        let notice = ceilings.and_then(Ceilings::notice);
+        watched.extend(notice.map(|(fd, flags)| PollFd::new(fd, flags)));
+        let next = [self.deadline, self.kill_at, look].into_iter().flatten().min();
+        // Each stream finds out by itself what it can do.
         watched.extend(self.output.iter().flat_map(Output::watched));
-        let _ = poll(&mut watched, until([self.deadline, self.kill_at].into_iter().flatten().min()));
+        let _ = poll(&mut watched, until(next));
         let is_ready = |index: usize| watched.get(index).and_then(PollFd::any).unwrap_or(false);
         Ready {
             signal: is_ready(0),
@@ -318,6 +339,13 @@ impl Monitor {
             let _ = self.link.send(Message::SignalAll(Signal::SIGCONT as i32));
             self.kill_at.get_or_insert(now + self.grace);
         }
+        if self.outcome.is_none()
+            && let Some(reached) = self.ceilings.as_mut().and_then(|ceilings| ceilings.look(now))
+        {
+            self.reached = Some(reached);
+            self.kill_all();
+            self.ceilings.iter().for_each(Ceilings::kill);
+        }
         if self.kill_at.is_some_and(|at| at <= now) {
             self.kill_at = None;
             self.kill_all();
@@ -353,7 +381,16 @@ impl Monitor {
         if !self.namespace {
             tree::end();
         }
-        let mut outcome = if self.timed_out { Outcome::TimedOut } else { self.outcome.unwrap_or(ended) };
+        // Taken, so that the group is removed before the end is told.
+        let seen_late = self.ceilings.take().and_then(|ceilings| ceilings.last_look());
+        let mut outcome = if let Some(reached) = self.reached.or(seen_late) {
+            reached.tell();
+            Outcome::Limit(reached)
+        } else if self.timed_out {
+            Outcome::TimedOut
+        } else {
+            self.outcome.unwrap_or(ended)
+        };
         self.deliver(!matches!(outcome, Outcome::Exited(_)));
         if let Some((stream, limit)) = self.output.as_ref().and_then(Output::exceeded) {
             output::tell_limit(stream, limit);

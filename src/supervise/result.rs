@@ -163,6 +163,7 @@ pub fn name(outcome: Outcome) -> &'static str {
         Outcome::Signalled(_) => "signalled",
         Outcome::TimedOut => "timed-out",
         Outcome::OutputLimit => "output-limit",
+        Outcome::Limit(reached) => reached.outcome(),
         Outcome::Ended => "ended",
     }
 }
