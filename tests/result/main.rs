@@ -61,6 +61,8 @@ fn each_way_to_end_has_its_outcome() {
             (&[], "kill -KILL $$", "signalled", 137),
             (&["--timeout=200ms", "--grace=0s"], "sleep 1000", "timed-out", 124),
             (&["--max-output=1K", "--on-output-limit=kill"], "yes", "output-limit", 137),
+            (&["--max-cpu=300ms"], "while :; do :; done", "cpu-limit", 137),
+            (&["--max-memory=40M"], "head -c 200M /dev/zero | tail", "memory-limit", 137),
         ] {
             let ended = run().options(options).shell(script);
             let told = object(&ended);
