@@ -49,6 +49,7 @@ pub enum When {
     TcpOnly,
     AllInet,
     SharedProcesses,
+    OwnProcesses,
 }
 
 impl When {
@@ -63,6 +64,7 @@ impl When {
             When::TcpOnly => rules.inet == Inet::Tcp,
             When::AllInet => rules.inet == Inet::All,
             When::SharedProcesses => !rules.own_processes,
+            When::OwnProcesses => rules.own_processes,
         }
     }
 }
