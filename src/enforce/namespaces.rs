@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
@@ -114,17 +115,27 @@ pub fn nobody_map() -> io::Result<OwnedFd> {
     let child = sys::fork(move || {
         let mut ready_end = ready_end;
         let gone = set_pdeathsig(Some(Signal::SIGKILL)).is_err();
-        if gone || unshare(CloneFlags::CLONE_NEWUSER).is_err() || ready_end.write_all(b"x").is_err() {
+        // By the name that it has in this /proc: in a new PID namespace fork(2) tells another number, which here is
+        // some process of the host (pid_namespaces(7), "/proc and PID namespaces").
+        let told = fs::read_link("/proc/self").and_then(|own| {
+            unshare(CloneFlags::CLONE_NEWUSER)?;
+            ready_end.write_all(own.as_os_str().as_bytes())
+        });
+        // The reader waits for the end.
+        drop(ready_end);
+        if gone || told.is_err() {
             return 1;
         }
         pause();
         0
     })?;
     let made = (|| {
-        ready.read_exact(&mut [0])?;
-        fs::write(format!("/proc/{child}/uid_map"), NOBODY)?;
-        fs::write(format!("/proc/{child}/gid_map"), NOBODY)?;
-        Ok(fs::File::open(format!("/proc/{child}/ns/user"))?.into())
+        let mut own = String::new();
+        ready.read_to_string(&mut own)?;
+        let own: i32 = own.parse().map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
+        fs::write(format!("/proc/{own}/uid_map"), NOBODY)?;
+        fs::write(format!("/proc/{own}/gid_map"), NOBODY)?;
+        Ok(fs::File::open(format!("/proc/{own}/ns/user"))?.into())
     })();
     let _ = kill(Pid::from_raw(child), Signal::SIGKILL);
     let _ = waitpid(Pid::from_raw(child), None);
