@@ -177,6 +177,7 @@ pub fn promises(policy: &Policy, host: &Host) -> Result<Promises> {
     let (mut kept, mut waived, mut lacking) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
     for (promise, outcome) in outcomes(policy, host, &namespaces) {
         match outcome {
+            Outcome::Kept(_) if !is_asked(policy, promise, &namespaces) => {}
             Outcome::Kept(layers) => {
                 kept.insert(promise, layers.into_iter().map(str::to_owned).collect());
             }
@@ -192,6 +193,15 @@ pub fn promises(policy: &Policy, host: &Host) -> Result<Promises> {
     refuse_lacking(policy, host, &lacking)?;
     refuse_options(policy, host)?;
     Ok(Promises { kept, waived })
+}
+
+/// What this host could keep is not kept by a run that has not asked for the parent that does it.
+fn is_asked(policy: &Policy, promise: Promise, namespaces: &[Namespace]) -> bool {
+    match promise {
+        Promise::ProcessHiding => namespaces.contains(&Namespace::Pid),
+        Promise::Teardown => policy.require.contains(&promise),
+        _ => true,
+    }
 }
 
 /// The default set, what was required, and less nothing: a waiver matters only where a promise is lacking.
