@@ -2,7 +2,8 @@
  *
  *   witness listen         opens every listener below, says "ready PID", counts whatever arrives, but on the granted port
  *   witness count          how much has arrived so far; what was sent before this call is in
- *   witness fixture DIR ID the tree that attacks on files act on, made anew and given to a user
+ *   witness fixture ID OWN DIR
+ *                          the trees that attacks on files act on, made anew and given to a user; a snapshot of the second
  *   witness snapshot DIR   names, modes, owners, times to the nanosecond, contents and attributes of a tree
  *   witness peek PID ADDR  the text at an address of another process
  *   witness landlock       version and errata of Landlock, or the errno */
@@ -139,21 +140,6 @@ static int erase(const char *path, const struct stat *st, int kind, struct FTW *
     (void)st, (void)kind, (void)ftw;
     return remove(path);
 }
-/* The same names as in tests/common; the attacker's own directory needs only the last of them. */
-static int fixture(const char *dir, const char *user) {
-    uid_t id = (uid_t)atoi(user);
-    umask(0);
-    nftw(dir, erase, 16, FTW_PHYS | FTW_DEPTH);
-    give(dir, "", NULL, 0755, id);
-    give(dir, "empty", NULL, 0755, id);
-    give(dir, "full", NULL, 0755, id);
-    give(dir, "full/inner", "inner text\n", 0644, id);
-    give(dir, "file", "the original text\n", 0644, id);
-    give(dir, "second", "the second text\n", 0644, id);
-    give(dir, "link", "file", S_IFLNK, id);
-    give(dir, "own", "my own\n", 0644, id);
-    return 0;
-}
 static int look(const char *path, const struct stat *st, int kind, struct FTW *ftw) {
     char text[4096], names[1024];
     (void)kind, (void)ftw;
@@ -171,6 +157,24 @@ static int look(const char *path, const struct stat *st, int kind, struct FTW *f
     puts("");
     return 0;
 }
+/* The same names as in tests/common. */
+static void fixture(uid_t id, const char *dir) {
+    umask(0);
+    nftw(dir, erase, 16, FTW_PHYS | FTW_DEPTH);
+    give(dir, "", NULL, 0755, id);
+    give(dir, "empty", NULL, 0755, id);
+    give(dir, "full", NULL, 0755, id);
+    give(dir, "full/inner", "inner text\n", 0644, id);
+    give(dir, "file", "the original text\n", 0644, id);
+    give(dir, "second", "the second text\n", 0644, id);
+    give(dir, "link", "file", S_IFLNK, id);
+    give(dir, "own", "my own\n", 0644, id);
+}
+static int fixtures(char **a) {
+    fixture((uid_t)atoi(a[0]), a[1]);
+    fixture((uid_t)atoi(a[0]), a[2]);
+    return nftw(a[2], look, 16, FTW_PHYS);
+}
 static int peek(const char *pid, const char *address) {
     char path[64], text[21] = "";
     snprintf(path, sizeof path, "/proc/%s/mem", pid);
@@ -181,7 +185,7 @@ static int peek(const char *pid, const char *address) {
 static int landlock(void) {
     long abi = syscall(444, NULL, 0, 1), errata = syscall(444, NULL, 0, 2);
     if (abi < 0) return printf("none (%s)\n", strerrorname_np(errno)) < 0;
-    return printf("%ld errata %ld\n", abi, errata < 0 ? 0 : errata) < 0;
+    return printf("%ld (errata %ld)\n", abi, errata < 0 ? 0 : errata) < 0;
 }
 
 int main(int argc, char **argv) {
@@ -189,7 +193,7 @@ int main(int argc, char **argv) {
     if (strcmp(verb, "listen") == 0) serve();
     if (strcmp(verb, "count") == 0) return ask();
     if (strcmp(verb, "snapshot") == 0 && argc == 3) return nftw(argv[2], look, 16, FTW_PHYS);
-    if (strcmp(verb, "fixture") == 0 && argc == 4) return fixture(argv[2], argv[3]);
+    if (strcmp(verb, "fixture") == 0 && argc == 5) return fixtures(argv + 2);
     if (strcmp(verb, "peek") == 0 && argc == 4) return peek(argv[2], argv[3]);
     if (strcmp(verb, "landlock") == 0) return landlock();
     fprintf(stderr, "witness: no such verb\n");
