@@ -223,7 +223,7 @@ const STEPS: &[(&str, &str)] = &[
 #[test]
 fn the_manual_page_lists_the_steps_in_the_order_of_the_code() {
     let code = include_str!("../src/enforce/mod.rs");
-    let body = &code[code.find("\npub fn apply(").unwrap()..];
+    let body = &code[code.find("\nfn steps(").unwrap()..];
     let body = &body[..body.find("\n}\n").unwrap()];
     let list = section(MANUAL, ".Sh ORDER OF APPLICATION", ".Sh");
     let items: Vec<String> = list.split("\n.It\n").skip(1).map(|item| item.replace('\n', " ")).collect();

@@ -123,6 +123,8 @@ impl Plan {
             // Without a parent listen(2) cannot be told apart by family, and a socket that was never bound
             // listens on a port of the kernel's choice.
             listen: !ports,
+            own_processes: namespaces.contains(&Namespace::Pid),
+            root: identity.0 == 0,
         };
         Ok(Plan {
             version: JSON_VERSION,

@@ -202,10 +202,20 @@ impl View {
         view.look_for_aliases(policy)?;
         if host.namespaces() {
             sockets::cover(&mut view, host, caller)?;
+            view.pin_parents();
         } else {
             direct::reduce(&mut view)?;
         }
         Ok(view)
+    }
+
+    /// What a table, a variable or a setting leads to. Nothing in a workspace is policy: a link there, which an
+    /// earlier command may have made, leads nowhere, and what lies there itself is shown as it is.
+    fn trusted(&self, path: &Path) -> Option<Traced> {
+        let traced = trace::trace(path).ok()?;
+        let hostile =
+            traced.passes(&self.hostile) || self.hostile.iter().any(|root| traced.path.starts_with(root));
+        (!hostile).then_some(traced)
     }
 
     pub fn places(&self) -> impl Iterator<Item = &Place> {
@@ -300,6 +310,26 @@ impl View {
         }
     }
 
+    /// What is narrowed, covered or mounted inside a writable root stays at its place only if no directory above it
+    /// can be renamed: each is bound onto itself.
+    fn pin_parents(&mut self) {
+        let roots: Vec<PathBuf> =
+            self.roots.iter().filter(|root| root.writable).map(|root| root.path.clone()).collect();
+        let inside = |place: &&Place| match place.origin {
+            Origin::Option => true,
+            Origin::Found => place.access == Access::Hidden || place.reason == ALIAS,
+            Origin::Table => place.access == Access::Hidden,
+        };
+        let mut pins: Vec<PathBuf> = Vec::new();
+        for place in self.places().filter(inside) {
+            let Some(root) = roots.iter().filter(|root| place.path.starts_with(root)).max() else { continue };
+            pins.extend(place.path.ancestors().skip(1).take_while(|above| above != root).map(Path::to_owned));
+        }
+        for path in pins {
+            self.found(path, Access::Write, "holds what is narrowed or hidden: cannot be renamed away");
+        }
+    }
+
     fn look_for_aliases(&mut self, policy: &Policy) -> Result<()> {
         let apart: Vec<PathBuf> = self
             .places()
@@ -334,7 +364,7 @@ impl View {
             };
             self.guard(path, &of(&report.control), &of(&report.git_dirs));
             for name in of(&protected) {
-                self.found(path.join(name), Access::Read, "an alias: read-only");
+                self.found(path.join(name), Access::Read, ALIAS);
             }
         }
         self.protected = protected.len();
@@ -366,6 +396,8 @@ impl View {
         self.insert(place, Source::None);
     }
 }
+
+const ALIAS: &str = "an alias: read-only";
 
 fn is_directory(fd: BorrowedFd<'_>) -> bool {
     rustix::fs::fstat(fd).is_ok_and(|stat| {

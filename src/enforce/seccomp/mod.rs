@@ -35,6 +35,10 @@ pub struct Rules {
     pub namespaces: bool,
     /// The command may call listen(2), on sockets of any family.
     pub listen: bool,
+    /// A PID namespace keeps processes outside from being named.
+    pub own_processes: bool,
+    /// The command is uid 0, whose group is worth as much as its id.
+    pub root: bool,
 }
 
 /// Which IPv4 and IPv6 sockets can be made.

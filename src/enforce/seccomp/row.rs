@@ -48,6 +48,8 @@ pub enum When {
     SomeInet,
     TcpOnly,
     AllInet,
+    SharedProcesses,
+    Root,
 }
 
 impl When {
@@ -61,6 +63,8 @@ impl When {
             When::SomeInet => rules.inet != Inet::None,
             When::TcpOnly => rules.inet == Inet::Tcp,
             When::AllInet => rules.inet == Inet::All,
+            When::SharedProcesses => !rules.own_processes,
+            When::Root => rules.root,
         }
     }
 }
