@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::unistd::{getegid, geteuid};
 use serde::{Deserialize, Serialize};
 
-use crate::enforce::namespaces;
+use crate::enforce::{cgroup, namespaces};
 use crate::error::Result;
 use crate::policy::Namespaces;
 use crate::sys;
@@ -65,6 +65,10 @@ pub struct Host {
     pub gid: u32,
     pub landlock: Landlock,
     pub world: World,
+    /// Where a control group can be made; looked for only when a limit needs one.
+    pub cgroup: cgroup::Site,
+    /// A PID namespace has a `kernel.pid_max` of its own (Linux 6.14). Before, writing it would change the host's.
+    pub own_pid_max: bool,
 }
 
 impl Host {
@@ -78,7 +82,14 @@ impl Host {
             Namespaces::Off => World::Missing(Lack { why: "--namespaces off was given".into(), help: None }),
             Namespaces::Auto => enter_world(uid, gid)?,
         };
-        Ok(Host { uid, gid, landlock: Landlock::query(), world })
+        Ok(Host {
+            uid,
+            gid,
+            landlock: Landlock::query(),
+            world,
+            cgroup: cgroup::Site::Nowhere,
+            own_pid_max: kernel() >= (6, 14),
+        })
     }
 
     pub fn namespaces(&self) -> bool {
@@ -90,6 +101,17 @@ impl Host {
     pub fn owns_system(&self) -> bool {
         self.uid == 0
     }
+}
+
+/// Version and patch level; nothing when it cannot be told.
+fn kernel() -> (u32, u32) {
+    let Ok(name) = nix::sys::utsname::uname() else { return (0, 0) };
+    version(&name.release().to_string_lossy())
+}
+
+fn version(release: &str) -> (u32, u32) {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 fn enter_world(uid: u32, gid: u32) -> Result<World> {
@@ -157,4 +179,17 @@ fn apparmor_profile() -> String {
         "printf 'abi <abi/4.0>,\\nprofile confine \"%s\" flags=(unconfined) {{ userns, }}\\n' {quoted} | sudo tee \
          /etc/apparmor.d/confine && sudo apparmor_parser -r /etc/apparmor.d/confine"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_is_read_up_to_its_patch_level() {
+        assert_eq!(version("6.18.44-fc-v857"), (6, 18));
+        assert_eq!(version("6.9.0"), (6, 9));
+        assert_eq!(version("7.0-rc1"), (7, 0));
+        assert_eq!(version("vendor"), (0, 0));
+    }
 }

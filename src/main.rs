@@ -10,6 +10,7 @@ use confine::cli::{self, Request};
 use confine::commands;
 use confine::enforce::descriptors;
 use confine::error::{Error, REFUSED};
+use confine::record;
 
 fn main() -> ExitCode {
     match run() {
@@ -35,7 +36,8 @@ const NOT_ALL_HOLD: u8 = 1;
 fn run() -> Result<u8> {
     // First of all: no descriptor of confine's own may land on 0, 1 or 2.
     descriptors::fill_standard().context("cannot open /dev/null")?;
-    match cli::parse(std::env::args_os())? {
+    let parsed = cli::parse(std::env::args_os());
+    match parsed.inspect_err(|error| record::refuse_line(std::env::args_os(), error))? {
         Request::Help(text) | Request::Version(text) => print(&text).map(|()| 0),
         Request::Run(invocation) => Ok(commands::run::run(invocation)?),
         Request::Check { json } => {

@@ -110,9 +110,24 @@ pub fn kill(pid: libc::pid_t, signal: i32) -> io::Result<()> {
     check(unsafe { libc::kill(pid, signal) }.into()).map(drop)
 }
 
+/// sigqueue(3): kill(2) with a value.
+pub fn queue(pid: libc::pid_t, signal: i32, value: u64) -> io::Result<()> {
+    let value = libc::sigval { sival_ptr: value as *mut libc::c_void };
+    // SAFETY: two integers and a value that the kernel only hands on; nothing here follows it as a pointer.
+    check(unsafe { libc::sigqueue(pid, signal, value) }.into()).map(drop)
+}
+
+/// Writes over the bytes from `start` to `end` of this process's argument or environment area.
+pub fn fill(start: u64, end: u64, byte: u8) {
+    // SAFETY: the callers pass only what the kernel names as those areas, which lie on the stack's own pages,
+    // private and writable; Rust holds no reference into them, since `std::env` copies what it returns.
+    unsafe { std::ptr::write_bytes(start as *mut u8, byte, end.saturating_sub(start) as usize) };
+}
+
 /// close_range(2), Linux 5.9.
 pub fn close_range(first: u32, last: u32) -> io::Result<()> {
-    // SAFETY: three integers. The caller has opened nothing yet, so no owned descriptor is among them.
+    // SAFETY: three integers. The caller has opened nothing yet, or is a process that ends by `leave`: no owned
+    // descriptor that is dropped later is among them.
     check(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0u32) }).map(drop)
 }
 

@@ -4,6 +4,7 @@
 
 mod builtin;
 pub mod caller;
+pub mod changes;
 pub mod control;
 mod direct;
 mod git;
@@ -330,12 +331,16 @@ impl View {
         }
     }
 
-    fn look_for_aliases(&mut self, policy: &Policy) -> Result<()> {
-        let apart: Vec<PathBuf> = self
-            .places()
+    /// What the command cannot write, below a writable root or not: names in there are outside.
+    pub fn apart(&self) -> Vec<PathBuf> {
+        self.places()
             .filter(|place| place.access < Access::Write && !matches!(place.backing, Backing::Link { .. }))
             .map(|place| place.path.clone())
-            .collect();
+            .collect()
+    }
+
+    fn look_for_aliases(&mut self, policy: &Policy) -> Result<()> {
+        let apart = self.apart();
         let roots: Vec<scan::Root<'_>> =
             self.roots.iter().filter(|root| root.writable).map(Root::to_scan).collect();
         if roots.is_empty() {

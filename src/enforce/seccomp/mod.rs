@@ -37,8 +37,6 @@ pub struct Rules {
     pub listen: bool,
     /// A PID namespace keeps processes outside from being named.
     pub own_processes: bool,
-    /// The command is uid 0, whose group is worth as much as its id.
-    pub root: bool,
 }
 
 /// Which IPv4 and IPv6 sockets can be made.

@@ -49,7 +49,7 @@ pub enum When {
     TcpOnly,
     AllInet,
     SharedProcesses,
-    Root,
+    OwnProcesses,
 }
 
 impl When {
@@ -64,7 +64,7 @@ impl When {
             When::TcpOnly => rules.inet == Inet::Tcp,
             When::AllInet => rules.inet == Inet::All,
             When::SharedProcesses => !rules.own_processes,
-            When::Root => rules.root,
+            When::OwnProcesses => rules.own_processes,
         }
     }
 }

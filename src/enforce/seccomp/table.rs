@@ -26,7 +26,6 @@ pub fn holes(arch: Arch) -> &'static [RangeInclusive<u32>] {
 }
 
 const SETUID: u32 = 0o4000;
-const SETGID: u32 = 0o2000;
 /// O_CREAT, and the bit of O_TMPFILE that makes open(2) take a mode. O_TMPFILE proper adds O_DIRECTORY, whose
 /// value differs by architecture and without which the kernel says EINVAL.
 const CREATES: u32 = 0o100 | 0o20_000_000;
@@ -129,6 +128,20 @@ pub const TABLE: &[Group] = &[
             SETPRIORITY.when(&[is_not(1, 0)]),
             IOPRIO_SET.when(&[is_not(0, 1)]),
             IOPRIO_SET.when(&[is_not(1, 0)]),
+        ],
+    },
+    Group {
+        name: "init",
+        errno: EPERM,
+        when: When::OwnProcesses,
+        // It has the command's user id, so the kernel would allow it. A thread's own number is no 1 anywhere but in
+        // the first process of a namespace.
+        reason: "would starve process 1, whose end ends everything inside",
+        rows: &[
+            call("sched_setparam", 142, 118).when(&[is(0, 1)]),
+            call("sched_setscheduler", 144, 119).when(&[is(0, 1)]),
+            call("sched_setaffinity", 203, 122).when(&[is(0, 1)]),
+            call("sched_setattr", 314, 274).when(&[is(0, 1)]),
         ],
     },
     Group {
@@ -301,25 +314,6 @@ pub const TABLE: &[Group] = &[
             x86("creat", 85).when(&[any(1, SETUID)]),
             x86("open", 2).when(&[any(1, CREATES), any(2, SETUID)]),
             call("openat", 257, 56).when(&[any(2, CREATES), any(3, SETUID)]),
-        ],
-    },
-    Group {
-        name: "setgid",
-        errno: EPERM,
-        when: When::Root,
-        reason: "a setgid file that root leaves behind gives root's group to whoever runs it outside",
-        rows: &[
-            x86("chmod", 90).when(&[any(1, SETGID)]),
-            call("fchmod", 91, 52).when(&[any(1, SETGID)]),
-            call("fchmodat", 268, 53).when(&[any(2, SETGID)]),
-            same("fchmodat2", 452).when(&[any(2, SETGID)]),
-            x86("mknod", 133).when(&[any(1, SETGID)]),
-            call("mknodat", 259, 33).when(&[any(2, SETGID)]),
-            x86("mkdir", 83).when(&[any(1, SETGID)]),
-            call("mkdirat", 258, 34).when(&[any(2, SETGID)]),
-            x86("creat", 85).when(&[any(1, SETGID)]),
-            x86("open", 2).when(&[any(1, CREATES), any(2, SETGID)]),
-            call("openat", 257, 56).when(&[any(2, CREATES), any(3, SETGID)]),
         ],
     },
     Group {

@@ -18,14 +18,7 @@ pub(super) fn errno(errno: i32) -> u32 {
 
 /// The ordinary run: namespaces of its own, private loopback.
 pub(super) fn ordinary() -> Rules {
-    Rules {
-        inet: Inet::All,
-        sysv_ipc: true,
-        namespaces: false,
-        listen: true,
-        own_processes: false,
-        root: false,
-    }
+    Rules { inet: Inet::All, sysv_ipc: true, namespaces: false, listen: true, own_processes: false }
 }
 
 pub(super) fn every_rules() -> Vec<Rules> {
@@ -33,7 +26,7 @@ pub(super) fn every_rules() -> Vec<Rules> {
     for inet in [Inet::None, Inet::Tcp, Inet::All] {
         for bits in 0..8 {
             let [sysv_ipc, namespaces, listen] = [1, 2, 4].map(|bit| bits & bit != 0);
-            all.push(Rules { inet, sysv_ipc, namespaces, listen, own_processes: listen, root: namespaces });
+            all.push(Rules { inet, sysv_ipc, namespaces, listen, own_processes: listen });
         }
     }
     all
