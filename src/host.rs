@@ -118,19 +118,20 @@ fn enter_world(uid: u32, gid: u32) -> Result<World> {
     if has_sys_admin() {
         return Ok(match namespaces::enter_mount() {
             Ok(()) => World::Privileged,
-            Err(error) => World::Missing(lack("unshare", error)),
+            Err((step, error)) => World::Missing(lack("a mount namespace is", step, error)),
         });
     }
+    const WHAT: &str = "user namespaces are";
     // An LSM may let unshare through and break the steps after it (Ubuntu's AppArmor rule); a refused id map
     // cannot be undone, so a child goes ahead where that is possible at all.
     if Path::new("/sys/kernel/security/apparmor").exists()
         && let Err((step, error)) = namespaces::rehearse(uid, gid)
     {
-        return Ok(World::Missing(lack(step, error)));
+        return Ok(World::Missing(lack(WHAT, step, error)));
     }
     match namespaces::enter_user_and_mount(uid, gid)? {
         Ok(()) => Ok(World::User),
-        Err(error) => Ok(World::Missing(lack("unshare", error))),
+        Err(error) => Ok(World::Missing(lack(WHAT, "unshare", error))),
     }
 }
 
@@ -138,7 +139,7 @@ pub fn has_sys_admin() -> bool {
     caps::has_cap(None, CapSet::Effective, Capability::CAP_SYS_ADMIN).unwrap_or(false)
 }
 
-fn lack(step: &str, error: io::Error) -> Lack {
+fn lack(what: &str, step: &str, error: io::Error) -> Lack {
     let errno = error.raw_os_error().map(Errno::from_raw);
     let is = |path: &str, value: &str| std::fs::read_to_string(path).is_ok_and(|text| text.trim() == value);
     let help = if errno == Some(Errno::EPERM) && std::env::var_os("CONFINE").is_some() {
@@ -158,13 +159,16 @@ fn lack(step: &str, error: io::Error) -> Lack {
              or with profiles that allow unshare, mount and pivot_root"
                 .to_owned(),
         )
+    } else if errno == Some(Errno::EACCES) && step != "id map" {
+        // Of the calls only a profile's refusal is EACCES; the id map is a file, which Landlock refuses likewise.
+        Some(
+            "a profile of AppArmor or SELinux refuses this to confine: allow userns and mount in it"
+                .to_owned(),
+        )
     } else {
         None
     };
-    Lack {
-        why: format!("user namespaces are not to be had here ({step}: {})", crate::error::describe(&error)),
-        help,
-    }
+    Lack { why: format!("{what} not to be had here ({step}: {})", crate::error::describe(&error)), help }
 }
 
 /// The rule of Ubuntu's own profiles: nothing is confined, user namespaces are allowed.

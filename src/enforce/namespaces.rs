@@ -17,10 +17,11 @@ use crate::sys;
 
 const HINT: &str = "the namespace cannot be left again in this process: retry with `--namespaces off`";
 
-/// A mount namespace for a process that has CAP_SYS_ADMIN.
-pub fn enter_mount() -> io::Result<()> {
-    unshare(CloneFlags::CLONE_NEWNS)?;
-    make_private()
+/// A mount namespace for a process that has CAP_SYS_ADMIN. The error names the step: an LSM may let unshare(2)
+/// through and refuse every mount.
+pub fn enter_mount() -> std::result::Result<(), (&'static str, io::Error)> {
+    unshare(CloneFlags::CLONE_NEWNS).map_err(|errno| ("unshare", errno.into()))?;
+    make_private().map_err(|error| ("mount", error))
 }
 
 /// A user namespace with an identity map and a mount namespace in it. The inner error is a clean refusal of

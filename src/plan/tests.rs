@@ -226,3 +226,20 @@ fn what_is_decided_is_in_the_id() {
         assert_ne!(other.id(), plan.id(), "{what}");
     }
 }
+
+#[test]
+fn what_only_a_parent_keeps_is_claimed_only_where_there_is_one() {
+    let beyond = [Promise::ProcessHiding, Promise::Teardown];
+    let claimed = |policy: &Policy, abi| {
+        let plan = decide(policy, &host(abi, World::User)).unwrap();
+        beyond.map(|promise| plan.promises.contains_key(&promise))
+    };
+    assert_eq!(claimed(&policy(&[]), 7), [false, false]);
+    // The PID namespace that keeps process-scope hides processes too, but a dead caller does not end it.
+    assert_eq!(claimed(&policy(&[]), 5), [true, false]);
+    for (promise, expected) in [(beyond[0], [true, false]), (beyond[1], [true, true])] {
+        let mut asked = policy(&[]);
+        asked.require = [promise].into();
+        assert_eq!(claimed(&asked, 7), expected, "{promise}");
+    }
+}
