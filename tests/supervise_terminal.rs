@@ -226,9 +226,10 @@ fn a_hangup_reaches_the_command_once_and_ends_the_run() {
             // Not ended for that: the command has handled it.
             std::thread::sleep(Duration::from_millis(900));
             assert_eq!(marked(&mark).len(), 2);
-            send(child.id() as i32, libc::SIGKILL);
         }
-        common::run::wait(&mut child);
+        // Before the end: a session's leader that is killed leaves a hangup to its foreground group (setsid(2)).
         assert_eq!(std::fs::read_to_string(&heard).unwrap() == "hup\n", told);
+        send(child.id() as i32, libc::SIGKILL);
+        common::run::wait(&mut child);
     }
 }
