@@ -139,6 +139,7 @@ impl Plan {
             // Without a parent listen(2) cannot be told apart by family, and a socket that was never bound
             // listens on a port of the kernel's choice.
             listen: !ports,
+            broker: seccomp::Brokered::default(),
         };
         Ok(Plan {
             version: JSON_VERSION,

@@ -6,6 +6,7 @@
 //! it and ends the tree: there is no moment in which the command runs without somebody who would end it.
 #![forbid(unsafe_code)]
 
+pub mod broker;
 pub mod init;
 pub mod link;
 pub mod monitor;

@@ -22,7 +22,7 @@ use std::io;
 
 use crate::error::Error;
 use compile::Outcome;
-pub use row::{Group, Relation, Row, Test, When, Width};
+pub use row::{BROKER, Group, Relation, Row, Test, When, Width};
 pub use table::LAST_VETTED;
 
 /// What the filter of one run depends on.
@@ -35,6 +35,24 @@ pub struct Rules {
     pub namespaces: bool,
     /// The command may call listen(2), on sockets of any family.
     pub listen: bool,
+    /// What the supervisor's broker is asked about.
+    #[serde(default)]
+    pub broker: Brokered,
+}
+
+/// Calls that no other layer of this host rules, and that are rare enough to ask a parent about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Brokered {
+    /// Mode, owner, times, extended attributes, inode flags.
+    pub metadata: bool,
+    /// connect(2); datagrams over UNIX sockets are then refused, since their destination lies in memory.
+    pub connect: bool,
+}
+
+impl Brokered {
+    pub fn any(self) -> bool {
+        self.metadata || self.connect
+    }
 }
 
 /// Which IPv4 and IPv6 sockets can be made.

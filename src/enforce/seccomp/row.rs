@@ -48,7 +48,12 @@ pub enum When {
     SomeInet,
     TcpOnly,
     AllInet,
+    BrokeredMetadata,
+    BrokeredConnect,
 }
+
+/// In the place of an errno: the broker answers.
+pub const BROKER: i32 = 0;
 
 impl When {
     pub fn holds(self, rules: &Rules) -> bool {
@@ -61,6 +66,8 @@ impl When {
             When::SomeInet => rules.inet != Inet::None,
             When::TcpOnly => rules.inet == Inet::Tcp,
             When::AllInet => rules.inet == Inet::All,
+            When::BrokeredMetadata => rules.broker.metadata,
+            When::BrokeredConnect => rules.broker.connect,
         }
     }
 }

@@ -1,0 +1,72 @@
+//! connect(2) on a UNIX socket, performed on the caller's own socket and on the one socket file that was judged.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, AsRawFd};
+
+use rustix::fs::{FileType, fstat};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, sockopt};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+use super::target::Target;
+use super::{Answer, Scope, resolve};
+use crate::sys::Notification;
+
+/// sizeof(struct sockaddr_storage).
+const LONGEST: usize = 128;
+
+pub fn perform(target: &Target<'_>, scope: &Scope, call: &Notification) -> Answer {
+    let [number, address, length, ..] = call.arguments;
+    let length = length as u32 as usize;
+    if length > LONGEST {
+        return Err(Errno::INVAL);
+    }
+    let address = target.read(address, length)?;
+    let process = Pid::from_raw(target.group).ok_or(Errno::SRCH)?;
+    let process = pidfd_open(process, PidfdFlags::empty())?;
+    target.still_there()?;
+    let socket = pidfd_getfd(&process, number as i32, PidfdGetfdFlags::empty())?;
+    // The family of the socket decides which addresses it can be connected to.
+    if sockopt::socket_domain(&socket)? != AddressFamily::UNIX
+        || !matches!(sockopt::socket_type(&socket)?, SocketType::STREAM | SocketType::SEQPACKET)
+    {
+        return Err(Errno::ACCESS);
+    }
+    let path = path(&address)?;
+    let file = resolve::resolve(target, libc::AT_FDCWD, &path, true)?;
+    if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::Socket {
+        return Err(Errno::CONNREFUSED);
+    }
+    scope.may_connect(file.as_fd())?;
+    target.still_there()?;
+    let address = SocketAddrUnix::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    rustix::net::connect(&socket, &address)
+}
+
+/// The path in a `sockaddr_un` (unix(7)). An abstract name cannot be told from one of another program's; the other
+/// layers keep those apart, but what the broker does is not under them.
+fn path(address: &[u8]) -> rustix::io::Result<CString> {
+    let (family, name) = address.split_at_checked(2).ok_or(Errno::INVAL)?;
+    if family != AddressFamily::UNIX.as_raw().to_ne_bytes() {
+        return Err(Errno::AFNOSUPPORT);
+    }
+    let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+    match name.get(..end) {
+        Some(name) if !name.is_empty() => CString::new(name).map_err(|_| Errno::INVAL),
+        _ => Err(Errno::CONNREFUSED),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_path_is_taken_from_an_address() {
+        assert_eq!(path(b"\x01\x00/a/b\0junk"), Ok(c"/a/b".to_owned()));
+        assert_eq!(path(b"\x01\x00rel"), Ok(c"rel".to_owned()));
+        assert_eq!(path(b"\x01\x00\0abstract"), Err(Errno::CONNREFUSED));
+        assert_eq!(path(b"\x02\x00\x00\x50\x7f\x00\x00\x01"), Err(Errno::AFNOSUPPORT));
+        assert_eq!(path(b"\x01"), Err(Errno::INVAL));
+    }
+}
