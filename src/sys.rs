@@ -125,7 +125,8 @@ pub fn close(fd: RawFd) {
 /// The default action for each signal whose bit is set in `ignored` (bit N-1 is signal N), and an empty signal
 /// mask. Handlers need no such care: execve(2) resets them.
 pub fn reset_signals(ignored: u64) -> io::Result<()> {
-    for signal in (1..=64).filter(|signal| ignored >> (signal - 1) & 1 == 1) {
+    // 32 and 33 are glibc's own: its posix_spawn(3) leaves them ignored, and its signal(3) answers EINVAL to them.
+    for signal in (1..=64).filter(|signal| ignored >> (signal - 1) & 1 == 1 && !matches!(signal, 32 | 33)) {
         // SAFETY: SIG_DFL is a valid disposition for every signal that can be ignored.
         if unsafe { libc::signal(signal, libc::SIG_DFL) } == libc::SIG_ERR {
             return Err(io::Error::last_os_error());

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use nix::mount::{MntFlags, umount2};
 use nix::unistd::{fchdir, pivot_root};
 use rustix::fs::{
-    AtFlags, CWD, Gid, Mode, OFlags, ResolveFlags, Uid, chownat, mkdirat, openat, openat2, symlinkat,
+    AtFlags, CWD, Gid, Mode, OFlags, ResolveFlags, StatxFlags, Uid, chownat, mkdirat, openat, openat2, statx,
+    symlinkat,
 };
 use rustix::io::Errno;
 use rustix::mount::{
@@ -102,10 +103,18 @@ pub fn enter(root: &OwnedFd) -> Result<()> {
         fchdir(root)?;
         // pivot_root(2), "pivot_root(".", ".")": the old root lies on top of the new one and is taken off.
         pivot_root(".", ".")?;
-        umount2(".", MntFlags::MNT_DETACH)?;
+        // umount2(2) takes the topmost: first what was stacked on the old root, then that. `..` of the root leads
+        // to whatever is left there, the whole host.
+        while mount_id("/..")? != mount_id("/")? {
+            umount2("/..", MntFlags::MNT_DETACH)?;
+        }
         sys::mount_setattr(root.as_fd(), 0, &MountAttr { attr_set: RDONLY, ..MountAttr::default() })
     };
     change().map_err(|error| Error::step("enter the new root", error))
+}
+
+fn mount_id(path: &str) -> io::Result<u64> {
+    Ok(statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID)?.stx_mnt_id)
 }
 
 /// Both tmpfs are stacked on the old root, so that taking that off takes the private one along: what is bound

@@ -141,7 +141,13 @@ pub fn at_root(dir: BorrowedFd<'_>, git: Git) -> io::Result<Found> {
 }
 
 fn at_git(dir: BorrowedFd<'_>, git: Git, found: &mut Found) -> io::Result<()> {
-    let Some(stat) = stat(dir, ".git")? else { return Ok(()) };
+    let Some(stat) = stat(dir, ".git")? else {
+        // A bare repository, or the git directory of a linked worktree that was made writable.
+        if git != Git::Free && is_git_dir(dir)? {
+            guard_git(dir.try_clone_to_owned()?, Path::new(""), found)?;
+        }
+        return Ok(());
+    };
     match file_type(&stat) {
         FileType::RegularFile => {
             if git == Git::ReadOnly {
@@ -162,14 +168,24 @@ fn at_git(dir: BorrowedFd<'_>, git: Git, found: &mut Found) -> io::Result<()> {
         Git::Guard => {
             found.git_dirs.push(PathBuf::from(".git"));
             let Some(git_dir) = open(dir, OsStr::new(".git"))? else { return Ok(()) };
-            guard_git(git_dir, found)?;
+            guard_git(git_dir, Path::new(".git"), found)?;
         }
     }
     Ok(())
 }
 
-fn guard_git(git_dir: OwnedFd, found: &mut Found) -> io::Result<()> {
-    let mut queue = vec![(git_dir, PathBuf::from(".git"), 0)];
+/// What every git directory has (gitrepository-layout(5)).
+fn is_git_dir(dir: BorrowedFd<'_>) -> io::Result<bool> {
+    for name in ["HEAD", "objects", "refs"] {
+        if stat(dir, name)?.is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn guard_git(git_dir: OwnedFd, base: &Path, found: &mut Found) -> io::Result<()> {
+    let mut queue = vec![(git_dir, base.to_owned(), 0)];
     while let Some((dir, path, depth)) = queue.pop() {
         for row in GIT {
             add(dir.as_fd(), row.path, &path, found)?;

@@ -183,7 +183,7 @@ pub fn changing(roots: &[PathBuf]) -> Error {
     let roots = roots.iter().map(|path| show(path.as_os_str()).to_string()).collect::<Vec<_>>().join(", ");
     Error::refused(format!(
         "the workspace is changing: files in {roots} were linked, moved or removed during each of {} looks for hard links",
-        super::PASSES
+        super::settle::PASSES
     ))
     .with_hint("start again when what writes there has finished, or use --waive alias-free")
 }

@@ -10,22 +10,24 @@
 //! process that was inside before, watches the scan and moves an alias between directories it has read already.
 #![forbid(unsafe_code)]
 
+mod copy;
 mod count;
 mod filesystem;
 mod message;
 mod progress;
 mod read;
 pub mod separate;
+mod settle;
 mod tree;
 mod walk;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
 use rustix::process::{Resource, getrlimit};
@@ -38,11 +40,6 @@ use self::walk::{Gathered, Plan};
 use crate::error::Error;
 use crate::policy::{Git, Hardlinks};
 use crate::view::control::Id;
-
-/// A pass that finds the workspace different from the pass before is repeated this often in all.
-const PASSES: u32 = 5;
-/// Coarse clocks tick at most this far apart (CONFIG_HZ=100, doubled): an older change time is settled.
-const TICK: i64 = 20_000_000;
 
 pub struct Root<'a> {
     /// A directory, or the one file of `--rw FILE`.
@@ -80,6 +77,8 @@ pub struct Report {
     pub control: Vec<(usize, PathBuf)>,
     pub git_dirs: Vec<(usize, PathBuf)>,
     pub git_files: Vec<(usize, PathBuf)>,
+    /// What a killed `scan --separate` has left.
+    pub leftovers: Vec<(usize, PathBuf)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -257,85 +256,6 @@ impl<'a> Scan<'a> {
         walk::walk(&plan, starts)
     }
 
-    /// Walks until what was seen holds together; returns how many passes that took.
-    fn passes(&mut self) -> Result<u32, Error> {
-        let began = now();
-        let none = HashSet::new();
-        self.gathered = self.walk(walk::Mode::Full, began - TICK, &none, self.starts()).map_err(failed)?;
-        let groups = self.groups().map_err(failed)?;
-        let fresh = |group: &Group| group.newest >= began - TICK && !group.is_inside();
-        if !self.gathered.vanished && !groups.iter().any(fresh) {
-            return Ok(1);
-        }
-        let coarse = self.gathered.coarse_times || !filesystem::kernel_has_fine_times();
-        let mut before = Pass { start: began, read: HashMap::new(), hot: self.hot(&groups, began - TICK) };
-        for pass in 2..=PASSES {
-            let pause = if coarse {
-                Duration::from_nanos(TICK.unsigned_abs() * 5 / 4)
-            } else {
-                PAUSES[pass as usize - 2]
-            };
-            std::thread::sleep(pause);
-            let (settled, this) = self.again(&before, began - TICK, coarse).map_err(failed)?;
-            if settled {
-                return Ok(pass);
-            }
-            before = this;
-        }
-        Err(message::changing(&self.paths))
-    }
-
-    /// Reads what has changed once more. Settled means: while it was read nothing in there changed.
-    fn again(&mut self, before: &Pass, since: i64, coarse: bool) -> io::Result<(bool, Pass)> {
-        let start = now();
-        let none = HashSet::new();
-        let changed = self.walk(walk::Mode::Changed, before.start - TICK, &none, self.starts())?.changed;
-        let mut nodes = before.read.clone();
-        nodes.extend(before.hot.iter().map(|(id, node)| (*id, Arc::clone(node))));
-        // Last, because these paths were right a moment ago.
-        nodes.extend(changed);
-        let ids: HashSet<Id> = nodes.keys().copied().collect();
-        let visited: HashSet<Id> =
-            self.gathered.read.iter().copied().filter(|id| !ids.contains(id)).collect();
-        self.gathered.names.forget(&ids);
-        let mut found = self.walk(walk::Mode::Again, since, &visited, nodes.into_values().collect())?;
-        let read: HashSet<Id> = found.read.iter().copied().collect();
-        self.gathered.names.forget(&read);
-
-        let unsettled = |time: i64| coarse && time >= start - TICK && time <= start + TICK;
-        let mut settled = !found.vanished;
-        let mut pass = Pass { start, read: HashMap::new(), hot: Vec::new() };
-        for (node, id, time) in std::mem::take(&mut found.times) {
-            let same = node
-                .reopen(&self.opener)
-                .and_then(|fd| own_stat(&fd))
-                .is_ok_and(|stat| Id::of(&stat) == id && ctime(&stat) == time);
-            settled &= same && !unsettled(time);
-            pass.read.insert(id, node);
-        }
-        let (entries, directories) = (self.gathered.entries, self.gathered.directories);
-        self.gathered.merge(found);
-        (self.gathered.entries, self.gathered.directories) = (entries, directories);
-
-        let groups = self.groups()?;
-        for group in groups.iter().filter(|group| group.newest >= since) {
-            settled &= group.steady && !unsettled(group.newest);
-        }
-        pass.hot = self.hot(&groups, since);
-        settled &= pass.hot.iter().all(|(id, _)| read.contains(id));
-        Ok((settled, pass))
-    }
-
-    /// Directories that hold names of inodes which have changed since.
-    fn hot(&self, groups: &[Group], since: i64) -> Vec<(Id, Arc<Node>)> {
-        let hot = groups.iter().filter(|group| group.newest >= since);
-        let names = hot.flat_map(|group| &group.names).filter_map(|name| self.gathered.names.name(*name));
-        names
-            .filter(|(_, node, _)| self.is_directory(node))
-            .map(|(id, node, _)| (id, Arc::clone(node)))
-            .collect()
-    }
-
     fn is_directory(&self, node: &Node) -> bool {
         self.places.get(node.root as usize).is_some_and(|place| place.file.is_none())
     }
@@ -392,30 +312,15 @@ impl<'a> Scan<'a> {
             control: sorted(found.control),
             git_dirs: sorted(found.git_dirs),
             git_files: sorted(found.git_files),
+            leftovers: sorted(found.leftovers),
         })
     }
-}
-
-/// How long a busy neighbour is left alone before the next pass, where change times are fine enough not to ask
-/// for a wait of their own.
-const PAUSES: [Duration; 4] =
-    [Duration::ZERO, Duration::from_millis(2), Duration::from_millis(10), Duration::from_millis(40)];
-
-struct Pass {
-    start: i64,
-    read: HashMap<Id, Arc<Node>>,
-    hot: Vec<(Id, Arc<Node>)>,
 }
 
 fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
     list.sort();
     list.dedup();
     list
-}
-
-fn now() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
 fn bytes_as_name(name: &[u8]) -> &OsStr {

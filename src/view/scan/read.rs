@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use super::count::Look;
 use super::filesystem;
+use super::separate::LEFTOVER;
 use super::tree::{Node, Traits};
 use super::walk::{Local, Mode, Plan, Work, Worker};
 use super::{Device, Reason, Unverifiable};
@@ -106,6 +107,7 @@ impl Worker<'_> {
         let entries_before = self.gathered.entries;
         let devices_before = self.gathered.devices.len();
         let submounts_before = self.gathered.submounts.len();
+        let leftovers_before = self.gathered.leftovers.len();
         let has_git = match self.entries(&fd, &place) {
             Ok(has_git) => has_git,
             Err(error) => {
@@ -122,6 +124,7 @@ impl Worker<'_> {
                 self.gathered.entries = entries_before;
                 self.gathered.devices.truncate(devices_before);
                 self.gathered.submounts.truncate(submounts_before);
+                self.gathered.leftovers.truncate(leftovers_before);
                 if mount && !stop {
                     self.gathered.submounts.push((place.root(), place.path()));
                 }
@@ -187,6 +190,9 @@ impl Worker<'_> {
                     continue;
                 }
                 has_git |= bytes == b".git";
+                if bytes.starts_with(LEFTOVER) {
+                    self.gathered.leftovers.push((place.root(), place.path_of(bytes)));
+                }
             }
             let mut kind = entry.file_type();
             if kind != FileType::Directory && (look || kind == FileType::Unknown) {

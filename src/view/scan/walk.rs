@@ -79,6 +79,7 @@ pub struct Gathered {
     pub control: Vec<(usize, PathBuf)>,
     pub git_dirs: Vec<(usize, PathBuf)>,
     pub git_files: Vec<(usize, PathBuf)>,
+    pub leftovers: Vec<(usize, PathBuf)>,
     pub guarded: Vec<Guarded>,
     pub(super) filesystems: Vec<u64>,
     pub coarse_times: bool,
@@ -99,6 +100,7 @@ impl Gathered {
         self.control.extend(other.control);
         self.git_dirs.extend(other.git_dirs);
         self.git_files.extend(other.git_files);
+        self.leftovers.extend(other.leftovers);
         self.guarded.extend(other.guarded);
         self.coarse_times |= other.coarse_times;
     }

@@ -1,0 +1,51 @@
+//! What the black-box tests share: a scratch directory, the two identities, how a command is run with and without confine.
+//!
+//! Everything is judged from outside. The tests run as root, since half of the promises are root's; the other half runs as a user
+//! of no rights and no name. Needed: gcc and a static C library (`apt-get install gcc libc6-dev`).
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+pub mod run;
+pub mod scratch;
+pub mod snapshot;
+pub mod table;
+pub mod victim;
+
+pub use run::{Outcome, Run};
+pub use scratch::Scratch;
+pub use snapshot::Snapshot;
+
+/// Who calls confine. The user has no entry in the password file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    Root,
+    User,
+}
+
+pub const USER: u32 = 54321;
+pub const EVERYONE: [Who; 2] = [Who::Root, Who::User];
+
+impl Who {
+    pub fn id(self) -> u32 {
+        match self {
+            Who::Root => 0,
+            Who::User => USER,
+        }
+    }
+}
+
+/// Collects what went wrong over a whole table, so that one run tells of every gap at once.
+#[derive(Default)]
+pub struct Findings(Vec<String>);
+
+impl Findings {
+    pub fn claim(&mut self, holds: bool, tell: impl FnOnce() -> String) {
+        if !holds {
+            self.0.push(tell());
+        }
+    }
+
+    #[track_caller]
+    pub fn settle(self) {
+        assert!(self.0.is_empty(), "{} findings:\n{}", self.0.len(), self.0.join("\n"));
+    }
+}
