@@ -5,9 +5,9 @@
 use std::io;
 use std::path::Path;
 
-use caps::{CapSet, Capability};
 use nix::errno::Errno;
 use nix::unistd::{getegid, geteuid};
+use rustix::thread::{CapabilitySet, capabilities};
 use serde::{Deserialize, Serialize};
 
 use crate::enforce::namespaces;
@@ -113,7 +113,7 @@ fn enter_world(uid: u32, gid: u32) -> Result<World> {
 }
 
 pub fn has_sys_admin() -> bool {
-    caps::has_cap(None, CapSet::Effective, Capability::CAP_SYS_ADMIN).unwrap_or(false)
+    capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN))
 }
 
 fn lack(step: &str, error: io::Error) -> Lack {

@@ -125,8 +125,10 @@ pub fn close(fd: RawFd) {
 /// The default action for each signal whose bit is set in `ignored` (bit N-1 is signal N), and an empty signal
 /// mask. Handlers need no such care: execve(2) resets them.
 pub fn reset_signals(ignored: u64) -> io::Result<()> {
-    // 32 and 33 are glibc's own: its posix_spawn(3) leaves them ignored, and its signal(3) answers EINVAL to them.
-    for signal in (1..=64).filter(|signal| ignored >> (signal - 1) & 1 == 1 && !matches!(signal, 32 | 33)) {
+    // Between the standard and the real-time signals lie the C library's own two: it lets nobody set them, and its
+    // posix_spawn(3) leaves them ignored.
+    let own = 32..libc::SIGRTMIN();
+    for signal in (1..=64).filter(|signal| ignored >> (signal - 1) & 1 == 1 && !own.contains(signal)) {
         // SAFETY: SIG_DFL is a valid disposition for every signal that can be ignored.
         if unsafe { libc::signal(signal, libc::SIG_DFL) } == libc::SIG_ERR {
             return Err(io::Error::last_os_error());
@@ -251,4 +253,13 @@ pub fn file_setattr(file: BorrowedFd<'_>, value: &[u8]) -> io::Result<()> {
         )
     })
     .map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn an_ignored_signal_of_the_c_library_is_no_error() {
+        let (usr2, own) = (1 << (libc::SIGUSR2 - 1), 1 << 31);
+        super::reset_signals(usr2 | own).unwrap();
+    }
 }

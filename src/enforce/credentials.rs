@@ -1,11 +1,10 @@
 //! No privilege and none to be gained: no_new_privs, locked securebits, empty capability sets; another user where
 //! one was asked for. After the mounts, which need the capabilities.
 
-use caps::{CapSet, Capability, CapsHashSet};
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 use rustix::thread::{
-    CapabilitiesSecureBits, CapabilitySet, clear_ambient_capability_set, remove_capability_from_bounding_set,
-    set_capabilities_secure_bits, set_no_new_privs,
+    CapabilitiesSecureBits, CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set,
+    remove_capability_from_bounding_set, set_capabilities, set_capabilities_secure_bits, set_no_new_privs,
 };
 
 use crate::error::{Error, Result};
@@ -21,7 +20,7 @@ pub struct Emptied {
 
 pub fn apply(process: &Process) -> Result<Emptied> {
     set_no_new_privs(true).map_err(|errno| Error::step("set no_new_privs", errno))?;
-    let bounding = caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP).unwrap_or(false);
+    let bounding = capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SETPCAP));
     if bounding {
         // In this order: the securebits keep an exec of uid 0 from refilling the sets, the bounding set is what
         // it would refill them from, and both need the capability that goes last.
@@ -42,28 +41,19 @@ pub fn apply(process: &Process) -> Result<Emptied> {
             .and_then(|()| setresuid(uid, uid, uid))
             .map_err(|errno| Error::step(format!("become user {uid}"), errno))?;
     }
-    set_bases(&CapsHashSet::new())?;
+    set_bases(CapabilitySet::empty())?;
     Ok(Emptied { bounding })
 }
 
 /// For the monitor, which only ever signals: where the command became another user, that one right stays.
 pub fn drop_capabilities(process: &Process) -> Result<()> {
-    let mut kept = CapsHashSet::new();
-    if process.switch_user {
-        kept.insert(Capability::CAP_KILL);
-    }
-    set_bases(&kept)
+    let kept = if process.switch_user { CapabilitySet::KILL } else { CapabilitySet::empty() };
+    set_bases(kept)
 }
 
-fn set_bases(kept: &CapsHashSet) -> Result<()> {
-    for (set, kept) in
-        [(CapSet::Inheritable, &CapsHashSet::new()), (CapSet::Effective, kept), (CapSet::Permitted, kept)]
-    {
-        caps::set(None, set, kept).map_err(|error| {
-            Error::step("empty the capability sets", std::io::Error::other(error.to_string()))
-        })?;
-    }
-    Ok(())
+fn set_bases(kept: CapabilitySet) -> Result<()> {
+    let sets = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
+    set_capabilities(None, sets).map_err(|errno| Error::step("empty the capability sets", errno))
 }
 
 /// One bit at a time up to the first that this kernel does not know (prctl(2), PR_CAPBSET_DROP: EINVAL).

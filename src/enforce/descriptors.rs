@@ -89,6 +89,8 @@ pub struct Standard {
     /// Of what is behind it; two equal pairs are one file, or one terminal.
     pub device: u64,
     pub inode: u64,
+    /// How it was opened, fcntl(2) F_GETFL.
+    pub flags: OFlags,
 }
 
 impl Standard {
@@ -241,7 +243,7 @@ fn check_stream(stream: BorrowedFd<'_>, fd: RawFd) -> Result<Standard> {
             .with_hint(format!("give the command another one, as by '{remedy}'")));
     }
     let (read, write) = access(flags);
-    Ok(Standard { fd, kind, read, write, device: stat.st_dev, inode: stat.st_ino })
+    Ok(Standard { fd, kind, read, write, device: stat.st_dev, inode: stat.st_ino, flags })
 }
 
 /// Whether it was opened for reading and for writing. 3 is for neither (open(2), "ioctl only").

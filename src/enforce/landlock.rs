@@ -2,7 +2,7 @@
 //!
 //! After the mounts (a landlocked process may not mount) and after the capabilities.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset,
@@ -85,7 +85,7 @@ fn restrict(
     let mut created = ruleset.create()?.set_compatibility(CompatLevel::HardRequirement);
     for grant in grants {
         let mut wanted = rights(grant.right, abi);
-        if !is_directory(grant.fd.as_fd())? {
+        if !grant.directory {
             wanted &= AccessFs::from_file(abi);
         }
         created = created.add_rule(PathBeneath::new(&grant.fd, wanted))?;
@@ -107,11 +107,6 @@ fn restrict(
         RulesetStatus::FullyEnforced => Ok(()),
         _ => Err("the kernel did not enforce all of it".into()),
     }
-}
-
-fn is_directory(fd: BorrowedFd<'_>) -> std::io::Result<bool> {
-    let mode = rustix::fs::fstat(fd)?.st_mode;
-    Ok(rustix::fs::FileType::from_raw_mode(mode) == rustix::fs::FileType::Directory)
 }
 
 #[cfg(test)]

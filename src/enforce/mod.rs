@@ -6,6 +6,7 @@ pub mod credentials;
 pub mod descriptors;
 pub mod environment;
 pub mod exec;
+mod kept;
 pub mod landlock;
 pub mod limits;
 pub mod mounts;
@@ -73,15 +74,19 @@ pub fn apply(run: Run<'_>) -> Result<u8> {
             }
         }
     };
-    let grants = if viewed {
-        let (root, grants) = mounts::build(plan, view, &note)?;
+    let (grants, served) = if viewed {
+        let (root, grants, mut served) = mounts::build(plan, view, &note)?;
         timings.mark("mounts");
         mounts::enter(&root)?;
-        grants
+        served.push(root);
+        (grants, served)
     } else {
-        without_view(view)?
+        (without_view(view)?, Vec::new())
     };
     timings.mark("pivot");
+    // What has served is left to execve, which closes it with all others: a close each would be a hundred calls.
+    // An init does not exec, and would keep the old root.
+    let _served = link.is_none().then_some(served);
     enter_directory(caller)?;
     let handed = standard::reopen(&caller.standard, viewed)?;
     if let Some(link) = link {
@@ -125,11 +130,17 @@ fn writable_roots(view: &View) -> Vec<PathBuf> {
 /// The kernel picks the sandbox first when memory runs out. Best effort: a container may forbid it, and nothing
 /// was promised. Before /proc becomes read-only.
 fn raise_oom_score() {
-    const PATH: &str = "/proc/self/oom_score_adj";
+    use std::os::unix::fs::FileExt;
     const RAISED: i32 = 500;
-    let present = fs::read_to_string(PATH).ok().and_then(|text| text.trim().parse::<i32>().ok());
+    let options = fs::OpenOptions::new().read(true).write(true).open("/proc/self/oom_score_adj");
+    let Ok(file) = options else { return };
+    let mut text = [0; 16];
+    let present = file
+        .read_at(&mut text, 0)
+        .ok()
+        .and_then(|length| std::str::from_utf8(text.get(..length)?).ok()?.trim().parse::<i32>().ok());
     if present.is_some_and(|present| present < RAISED) {
-        let _ = fs::write(PATH, RAISED.to_string());
+        let _ = file.write_at(RAISED.to_string().as_bytes(), 0);
     }
 }
 
@@ -181,13 +192,13 @@ fn without_view(view: View) -> Result<Vec<mounts::Grant>> {
     for (path, entry) in view.entries {
         let right = match (entry.place.access, &entry.place.backing) {
             (_, Backing::Device) => mounts::Right::Device,
-            (Access::Write, Backing::Bind) => mounts::Right::Write,
+            (Access::Write, Backing::Bind | Backing::Kept) => mounts::Right::Write,
             (Access::Read, Backing::Bind | Backing::Veiled | Backing::Proc | Backing::Sys)
             | (_, Backing::Layer) => mounts::Right::Read,
             _ => continue,
         };
-        if let Source::Object(fd) = entry.source {
-            grant_around(fd, &path, right, &hidden, &mut grants)
+        if let Source::Object { fd, directory } = entry.source {
+            grant_around(fd, directory, &path, right, &hidden, &mut grants)
                 .map_err(|error| Error::path("look into", path, error))?;
         }
     }
@@ -197,6 +208,7 @@ fn without_view(view: View) -> Result<Vec<mounts::Grant>> {
 /// Landlock cannot take away: a tree with something hidden in it is granted as its other children.
 fn grant_around(
     fd: OwnedFd,
+    directory: bool,
     path: &Path,
     right: mounts::Right,
     hidden: &[PathBuf],
@@ -204,7 +216,7 @@ fn grant_around(
 ) -> std::io::Result<()> {
     use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
     if !hidden.iter().any(|hidden| hidden.starts_with(path)) {
-        grants.push(mounts::Grant { fd, right });
+        grants.push(mounts::Grant { fd, right, directory });
         return Ok(());
     }
     if hidden.iter().any(|hidden| hidden == path) {
@@ -215,8 +227,10 @@ fn grant_around(
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let Ok(inner) = openat(&fd, &name, flags, Mode::empty()) else { continue };
         // A rule on a link itself matches nothing; what it leads to is another path.
-        if FileType::from_raw_mode(fstat(&inner)?.st_mode) != FileType::Symlink {
-            grant_around(inner, &path.join(&name), right, hidden, grants)?;
+        let kind = FileType::from_raw_mode(fstat(&inner)?.st_mode);
+        if kind != FileType::Symlink {
+            let directory = kind == FileType::Directory;
+            grant_around(inner, directory, &path.join(&name), right, hidden, grants)?;
         }
     }
     Ok(())

@@ -9,10 +9,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use nix::mount::{MntFlags, umount2};
+use nix::sys::resource::{Resource, getrlimit};
 use nix::unistd::{fchdir, pivot_root};
 use rustix::fs::{
-    AtFlags, CWD, Gid, Mode, OFlags, ResolveFlags, StatxFlags, Uid, chownat, mkdirat, openat, openat2, statx,
-    symlinkat,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, ResolveFlags, StatxFlags, Uid, chownat, mkdirat, mknodat,
+    openat, openat2, statx, symlinkat,
 };
 use rustix::io::Errno;
 use rustix::mount::{
@@ -20,6 +21,7 @@ use rustix::mount::{
     fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
 };
 
+use super::kept;
 use super::veil::Veil;
 use crate::error::{Error, Result};
 use crate::plan::{Namespace, Plan};
@@ -39,6 +41,7 @@ pub const OWN: &str = "/run/confine";
 pub struct Grant {
     pub fd: OwnedFd,
     pub right: Right,
+    pub directory: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,6 +58,8 @@ pub enum Right {
 enum Region {
     /// Made by us, empty until we put something there.
     Own,
+    /// A tree of `--state`: what is missing is made in it.
+    Kept,
     /// Somebody's tree: nothing is created, and no link is followed.
     Foreign,
 }
@@ -68,16 +73,32 @@ pub struct Builder<'a> {
     /// What is mounted already, from the root down to the present entry.
     above: Vec<(PathBuf, Region, Option<Right>)>,
     grants: Vec<Grant>,
+    /// Directories and mounts that nothing more is done with.
+    served: Vec<OwnedFd>,
+    /// How many of those there may be: the limit of descriptors is the caller's.
+    room: usize,
     count: u32,
+    /// Whether the two that cover what is hidden exist: a directory, another file.
+    covers: (bool, bool),
 }
 
-/// Builds the new root beside the old one. Nothing of it is visible to any path yet.
-pub fn build(plan: &Plan, view: View, note: &str) -> Result<(OwnedFd, Vec<Grant>)> {
+/// Builds the new root beside the old one. Nothing of it is visible to any path yet. Returns that root, what is
+/// to be granted, and descriptors that only have to be closed some time.
+pub fn build(plan: &Plan, view: View, note: &str) -> Result<(OwnedFd, Vec<Grant>, Vec<OwnedFd>)> {
+    // Modes are meant as they are written; the caller's mask comes back for the command.
+    let mask = rustix::process::umask(Mode::empty());
+    let built = build_unmasked(plan, view, note);
+    rustix::process::umask(mask);
+    built
+}
+
+fn build_unmasked(plan: &Plan, view: View, note: &str) -> Result<(OwnedFd, Vec<Grant>, Vec<OwnedFd>)> {
     // First: once something covers "/", the kernel takes this process for one in a chroot and refuses it, and
     // its children, user namespaces (unshare(2), EPERM).
     let veil = if plan.world.veil { Veil::make(plan) } else { None };
-    let private = attach_tmpfs(&tmp_size(plan), "0755")?;
-    let root = attach_tmpfs("4m", "0755")?;
+    let (private, context) = attach_tmpfs(&tmp_size(plan), "/dev")?;
+    let (root, other) = attach_tmpfs("4m", "/")?;
+    let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft);
     let mut builder = Builder {
         plan,
         root,
@@ -86,7 +107,10 @@ pub fn build(plan: &Plan, view: View, note: &str) -> Result<(OwnedFd, Vec<Grant>
         directories: HashSet::new(),
         above: Vec::new(),
         grants: Vec::new(),
+        served: vec![context, other],
+        room: (limit / 4).min(256) as usize,
         count: 0,
+        covers: (false, false),
     };
     for (_, entry) in view.entries {
         let path = entry.place.path.clone();
@@ -94,7 +118,8 @@ pub fn build(plan: &Plan, view: View, note: &str) -> Result<(OwnedFd, Vec<Grant>
     }
     builder.add_own(note).map_err(|error| Error::path("write", OWN, error))?;
     builder.grant_directories().map_err(|error| Error::step("open the new root", error))?;
-    Ok((builder.root, builder.grants))
+    builder.served.push(builder.private);
+    Ok((builder.root, builder.grants, builder.served))
 }
 
 /// Makes the new root the root of this process and lets the old one go.
@@ -117,18 +142,19 @@ fn mount_id(path: &str) -> io::Result<u64> {
     Ok(statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID)?.stx_mnt_id)
 }
 
-/// Both tmpfs are stacked on the old root, so that taking that off takes the private one along: what is bound
-/// from it stays.
-fn attach_tmpfs(size: &str, mode: &str) -> Result<OwnedFd> {
-    let make = || -> io::Result<OwnedFd> {
+/// Both tmpfs are mounted in the old tree, so that taking that off takes them along; what is bound from the private
+/// one stays. Not both on the old root: what is stacked there would have to be taken off one by one. Returns the
+/// mount and the context that it was made with.
+fn attach_tmpfs(size: &str, at: &str) -> Result<(OwnedFd, OwnedFd)> {
+    let make = || -> io::Result<(OwnedFd, OwnedFd)> {
         let fs = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
         fsconfig_set_string(&fs, "size", size)?;
-        fsconfig_set_string(&fs, "mode", mode)?;
+        fsconfig_set_string(&fs, "mode", "0755")?;
         fsconfig_create(&fs)?;
         let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
         let mount = fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, flags)?;
-        move_mount(&mount, "", CWD, "/", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
-        Ok(mount)
+        move_mount(&mount, "", CWD, at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+        Ok((mount, fs))
     };
     make().map_err(|error| Error::step("mount a private tmpfs", error))
 }
@@ -144,7 +170,11 @@ fn relative(path: &Path) -> &Path {
     path.strip_prefix("/").unwrap_or(path)
 }
 
+/// Who has to own what is made, where that is not who makes it.
 fn identity(plan: &Plan) -> (Option<Uid>, Option<Gid>) {
+    if !plan.process.switch_user {
+        return (None, None);
+    }
     (Some(Uid::from_raw(plan.process.uid)), Some(Gid::from_raw(plan.process.gid)))
 }
 
@@ -155,31 +185,49 @@ impl Builder<'_> {
             self.above.pop();
         }
         let region = self.above.last().map_or(Region::Own, |(_, region, _)| *region);
+        let mut fresh = false;
         let shown = match &place.backing {
             Backing::Link { to } => return self.link(&place.path, to, region),
             Backing::Cover { directory } => return self.cover(&place.path, *directory, region),
             Backing::Copy => return self.copy(&place, source, region),
             Backing::Itself => return self.guard(&place),
-            Backing::Bind => (self.clone_tree(&object(source)?, place.access, false)?, Region::Foreign),
-            Backing::Veiled => (self.clone_tree(&object(source)?, place.access, true)?, Region::Foreign),
-            Backing::Sealed => (self.overlay(&object(source)?, false)?, Region::Foreign),
-            Backing::Layer => (self.overlay(&object(source)?, true)?, Region::Foreign),
-            Backing::Fresh { mode } => (self.fresh(*mode)?, Region::Own),
+            Backing::Fresh { mode } => (self.fresh(*mode)?, Region::Own, true),
             Backing::Device | Backing::Terminal => {
-                let mount = clone(&object(source)?, RDONLY | NOSUID | NOEXEC)?;
-                return self.attach(&mount, &place.path, false, region);
+                let (fd, _) = object(source)?;
+                let mount = clone(&fd, RDONLY | NOSUID | NOEXEC)?;
+                self.attach(&mount, &place.path, false, region)?;
+                self.serve([fd, mount]);
+                return Ok(());
             }
             Backing::Terminals => {
                 let mount = devpts()?;
-                return self.attach(&mount, &place.path, true, region);
+                self.attach(&mount, &place.path, true, region)?;
+                self.serve([mount]);
+                return Ok(());
             }
-            Backing::Proc => (self.procfs(source)?, Region::Foreign),
-            Backing::Sys => (self.sysfs(source)?, Region::Foreign),
+            Backing::Bind
+            | Backing::Kept
+            | Backing::Veiled
+            | Backing::Sealed
+            | Backing::Layer
+            | Backing::Proc
+            | Backing::Sys => {
+                let (fd, directory) = object(source)?;
+                let mount = match &place.backing {
+                    Backing::Bind | Backing::Kept => self.clone_tree(&fd, place.access, false)?,
+                    Backing::Veiled => self.clone_tree(&fd, place.access, true)?,
+                    Backing::Proc => self.procfs(&fd)?,
+                    Backing::Sys => self.sysfs(&fd, &mut fresh)?,
+                    layered => self.overlay(&fd, *layered == Backing::Layer)?,
+                };
+                self.serve([fd]);
+                let inner = if place.backing == Backing::Kept { Region::Kept } else { Region::Foreign };
+                (mount, inner, directory)
+            }
         };
-        let (mount, inner) = shown;
-        let directory = is_directory(&mount)?;
+        let (mount, inner, directory) = shown;
         self.attach(&mount, &place.path, directory, region)?;
-        if place.backing == Backing::Sys {
+        if place.backing == Backing::Sys && !fresh {
             self.cover_below_sys()?;
         }
         if place.backing == Backing::Veiled
@@ -192,10 +240,19 @@ impl Builder<'_> {
         let right = if place.access == Access::Write { Right::Write } else { Right::Read };
         let inherited = self.above.last().and_then(|(_, _, right)| *right);
         if inherited.is_none_or(|inherited| inherited < right) {
-            self.grants.push(Grant { fd: mount, right });
+            self.grants.push(Grant { fd: mount, right, directory });
+        } else {
+            self.serve([mount]);
         }
         self.above.push((place.path, inner, inherited.max(Some(right))));
         Ok(())
+    }
+
+    /// Left open for execve to close.
+    fn serve<const N: usize>(&mut self, descriptors: [OwnedFd; N]) {
+        if self.served.len() < self.room {
+            self.served.extend(descriptors);
+        }
     }
 
     /// A clone of a tree with everything mounted below it. Submounts are read-only: each that may be written is
@@ -245,28 +302,33 @@ impl Builder<'_> {
         }
     }
 
-    /// A new directory of the private tmpfs, opened.
-    fn fresh_directory(&mut self, mode: u32) -> rustix::io::Result<OwnedFd> {
+    /// A new directory of the private tmpfs.
+    fn fresh_name(&mut self, mode: u32) -> rustix::io::Result<String> {
         self.count += 1;
         let name = self.count.to_string();
         mkdirat(&self.private, &name, Mode::from_raw_mode(mode))?;
-        let fd = openat(&self.private, &name, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        // Past the umask, which stays the caller's.
-        rustix::fs::fchmod(&fd, Mode::from_raw_mode(mode))?;
         let (uid, gid) = identity(self.plan);
-        rustix::fs::fchown(&fd, uid, gid)?;
-        Ok(fd)
+        if uid.is_some() {
+            chownat(&self.private, &name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
+        }
+        Ok(name)
     }
 
+    fn fresh_directory(&mut self, mode: u32) -> rustix::io::Result<OwnedFd> {
+        let name = self.fresh_name(mode)?;
+        openat(&self.private, &name, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+    }
+
+    /// The clone has the private mount's own flags: nosuid and nodev.
     fn fresh(&mut self, mode: u32) -> io::Result<OwnedFd> {
-        let directory = self.fresh_directory(mode)?;
-        clone(&directory, NOSUID | NODEV)
+        let name = self.fresh_name(mode)?;
+        clone_by_name(&self.private, &name)
     }
 
-    fn procfs(&self, source: Source) -> io::Result<OwnedFd> {
+    fn procfs(&self, host: &OwnedFd) -> io::Result<OwnedFd> {
         let flags = RDONLY | NOSUID | NODEV | NOEXEC;
         if !self.plan.has(Namespace::Pid) {
-            return clone(&object(source)?, flags);
+            return clone(host, flags);
         }
         // The host's would show the host's processes: there is nothing to fall back on.
         let fs = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
@@ -274,21 +336,23 @@ impl Builder<'_> {
         Ok(fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::from_bits_retain(flags as u32))?)
     }
 
-    fn sysfs(&self, source: Source) -> io::Result<OwnedFd> {
+    /// `fresh` says whether it is a new one, with nothing of the host mounted below.
+    fn sysfs(&self, host: &OwnedFd, fresh: &mut bool) -> io::Result<OwnedFd> {
         let flags = RDONLY | NOSUID | NODEV | NOEXEC;
         if self.plan.has(Namespace::Network) {
-            let fresh = (|| {
+            let made = (|| {
                 let fs = fsopen("sysfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
                 fsconfig_create(&fs)?;
                 let flags = MountAttrFlags::from_bits_retain(flags as u32);
                 fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, flags)
             })();
             // Refused where a container masks parts of /sys ("mount too revealing").
-            if let Ok(mount) = fresh {
+            if let Ok(mount) = made {
+                *fresh = true;
                 return Ok(mount);
             }
         }
-        clone(&object(source)?, flags)
+        clone(host, flags)
     }
 
     fn cover_below_sys(&mut self) -> io::Result<()> {
@@ -305,8 +369,10 @@ impl Builder<'_> {
     }
 
     fn link(&mut self, path: &Path, to: &Path, region: Region) -> io::Result<()> {
-        if region == Region::Foreign {
-            return Ok(());
+        match region {
+            Region::Foreign => return Ok(()),
+            Region::Kept => return kept::link(&self.root, relative(path), to, identity(self.plan)),
+            Region::Own => {}
         }
         self.parents(path)?;
         match symlinkat(to, &self.root, relative(path)) {
@@ -320,9 +386,32 @@ impl Builder<'_> {
             return Ok(());
         }
         let Some(target) = self.open_foreign(path)? else { return Ok(()) };
-        let empty = if directory { self.fresh_directory(0)? } else { self.private_file(b"", 0)? };
-        let mount = clone(&empty, RDONLY | NOSUID | NODEV | NOEXEC)?;
-        mount_on(&mount, &target)
+        let name = self.empty(directory)?;
+        let mount = clone_by_name(&self.private, name)?;
+        mount_on(&mount, &target)?;
+        self.serve([target, mount]);
+        Ok(())
+    }
+
+    /// What covers: without any mode bit, and mounted onto itself with flags that its clones inherit.
+    fn empty(&mut self, directory: bool) -> io::Result<&'static str> {
+        let (name, made) = match directory {
+            true => ("empty-directory", &mut self.covers.0),
+            false => ("empty-file", &mut self.covers.1),
+        };
+        if !*made {
+            *made = true;
+            if directory {
+                mkdirat(&self.private, name, Mode::empty())?;
+            } else {
+                mknodat(&self.private, name, FileType::RegularFile, Mode::empty(), 0)?;
+            }
+            let mount = clone_by_name(&self.private, name)?;
+            let attr = MountAttr { attr_set: RDONLY | NOSUID | NODEV | NOEXEC, ..MountAttr::default() };
+            sys::mount_setattr(mount.as_fd(), 0, &attr)?;
+            move_mount(&mount, "", &self.private, name, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+        }
+        Ok(name)
     }
 
     fn private_file(&mut self, bytes: &[u8], mode: u32) -> io::Result<OwnedFd> {
@@ -333,37 +422,45 @@ impl Builder<'_> {
     }
 
     fn copy(&mut self, place: &Place, source: Source, region: Region) -> io::Result<()> {
-        let mount = match (source, region) {
+        let mut directory = false;
+        let original = match (source, region) {
             (Source::File(bytes), Region::Own) => {
                 self.parents(&place.path)?;
                 let path = relative(&place.path);
                 return write_file(self.root.as_fd(), path, &bytes, 0o600, identity(self.plan));
             }
+            (Source::File(bytes), Region::Kept) => {
+                return kept::copy(&self.root, relative(&place.path), &bytes, identity(self.plan));
+            }
             (Source::File(bytes), Region::Foreign) => self.private_file(&bytes, 0o644)?,
             (Source::Files(files), _) => {
-                let directory = self.fresh_directory(0o755)?;
+                directory = true;
+                let (uid, gid) = identity(self.plan);
+                let top = self.fresh_directory(0o755)?;
                 for (name, bytes) in files {
                     if let Some(parent) = name.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-                        match mkdirat(&directory, parent, Mode::from_raw_mode(0o755)) {
-                            Ok(()) => {
-                                let (uid, gid) = identity(self.plan);
-                                chownat(&directory, parent, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
+                        match mkdirat(&top, parent, Mode::from_raw_mode(0o755)) {
+                            Ok(()) if uid.is_some() => {
+                                chownat(&top, parent, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
                             }
+                            Ok(()) => {}
                             Err(Errno::EXIST) => {}
                             Err(error) => return Err(error.into()),
                         }
                     }
-                    write_file(directory.as_fd(), &name, &bytes, 0o644, identity(self.plan))?;
+                    write_file(top.as_fd(), &name, &bytes, 0o644, (uid, gid))?;
                 }
-                directory
+                top
             }
-            (Source::None | Source::Object(_), _) => return Err(Errno::INVAL.into()),
+            (Source::None | Source::Object { .. }, _) => return Err(Errno::INVAL.into()),
         };
-        let directory = is_directory(&mount)?;
-        let mount = clone(&mount, RDONLY | NOSUID | NODEV)?;
+        let mount = clone(&original, RDONLY | NOSUID | NODEV)?;
         self.attach(&mount, &place.path, directory, region)?;
+        self.serve([original]);
         if self.above.last().is_none_or(|(_, _, right)| right.is_none()) {
-            self.grants.push(Grant { fd: mount, right: Right::Read });
+            self.grants.push(Grant { fd: mount, right: Right::Read, directory });
+        } else {
+            self.serve([mount]);
         }
         self.above.push((place.path.clone(), Region::Foreign, Some(Right::Read)));
         Ok(())
@@ -375,7 +472,9 @@ impl Builder<'_> {
         let Some(target) = self.open_foreign(&place.path)? else { return Ok(()) };
         let flags = if place.access == Access::Write { NOSUID | NODEV } else { RDONLY | NOSUID | NODEV };
         let mount = clone(&target, flags)?;
-        mount_on(&mount, &target)
+        mount_on(&mount, &target)?;
+        self.serve([target, mount]);
+        Ok(())
     }
 
     fn open_foreign(&self, path: &Path) -> io::Result<Option<OwnedFd>> {
@@ -391,14 +490,20 @@ impl Builder<'_> {
     fn attach(&mut self, mount: &OwnedFd, path: &Path, directory: bool, region: Region) -> io::Result<()> {
         if region == Region::Foreign {
             let target = self.open_foreign(path)?.ok_or(Errno::NOENT)?;
-            return mount_on(mount, &target);
+            mount_on(mount, &target)?;
+            self.serve([target]);
+            return Ok(());
+        }
+        if region == Region::Kept {
+            let owner = identity(self.plan);
+            return mount_on(mount, &kept::mount_point(&self.root, relative(path), directory, owner)?);
         }
         let path = relative(path);
         self.parents(path)?;
         if directory {
             self.directory(path)?;
         } else {
-            write_file(self.root.as_fd(), path, b"", 0o600, (None, None))?;
+            empty_file(&self.root, path, 0o600)?;
         }
         Ok(move_mount(mount, "", &self.root, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
     }
@@ -427,15 +532,9 @@ impl Builder<'_> {
         let note_path = Path::new(OWN).join("note");
         self.parents(&note_path)?;
         write_file(self.root.as_fd(), relative(&note_path), note.as_bytes(), 0o444, (None, None))?;
-        write_file(
-            self.root.as_fd(),
-            relative(&Path::new(OWN).join("self-check")),
-            b"\n",
-            0o444,
-            (None, None),
-        )?;
+        empty_file(&self.root, relative(&Path::new(OWN).join("self-check")), 0o444)?;
         let fd = openat(&self.root, relative(&note_path), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        self.grants.push(Grant { fd, right: Right::Read });
+        self.grants.push(Grant { fd, right: Right::Read, directory: false });
         Ok(())
     }
 
@@ -443,15 +542,15 @@ impl Builder<'_> {
         for (path, right) in [(".", Right::List), ("dev", Right::Device)] {
             let fd =
                 openat(&self.root, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-            self.grants.push(Grant { fd, right });
+            self.grants.push(Grant { fd, right, directory: true });
         }
         Ok(())
     }
 }
 
-fn object(source: Source) -> io::Result<OwnedFd> {
+fn object(source: Source) -> io::Result<(OwnedFd, bool)> {
     match source {
-        Source::Object(fd) => Ok(fd),
+        Source::Object { fd, directory } => Ok((fd, directory)),
         Source::None | Source::File(_) | Source::Files(_) => Err(Errno::INVAL.into()),
     }
 }
@@ -472,14 +571,18 @@ fn clone(object: impl AsFd, set: u64) -> io::Result<OwnedFd> {
     Ok(tree)
 }
 
+/// Of something in the private tmpfs, where only the empty ones are mount points, and are meant.
+fn clone_by_name(private: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW
+        | OpenTreeFlags::AT_RECURSIVE;
+    Ok(open_tree(private, name, flags)?)
+}
+
 fn mount_on(mount: &OwnedFd, target: &OwnedFd) -> io::Result<()> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     Ok(move_mount(mount, "", target, "", flags)?)
-}
-
-fn is_directory(fd: &OwnedFd) -> io::Result<bool> {
-    let mode = rustix::fs::fstat(fd)?.st_mode;
-    Ok(rustix::fs::FileType::from_raw_mode(mode) == rustix::fs::FileType::Directory)
 }
 
 fn devpts() -> io::Result<OwnedFd> {
@@ -500,18 +603,23 @@ fn write_file(
 ) -> io::Result<()> {
     use std::io::Write;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = match openat(directory, path, flags, Mode::from_raw_mode(0o600)) {
+    let fd = match openat(directory, path, flags, Mode::from_raw_mode(mode)) {
         // A name that is there already, in a tree of our own, is a mount point of an earlier entry.
         Err(Errno::EXIST) => return Ok(()),
         other => other?,
     };
     let mut file = std::fs::File::from(fd);
-    if !bytes.is_empty() {
-        file.write_all(bytes)?;
-    }
-    rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
+    file.write_all(bytes)?;
     if owner != (None, None) {
         rustix::fs::fchown(&file, owner.0, owner.1)?;
     }
     Ok(())
+}
+
+/// Made without being opened.
+fn empty_file(directory: &OwnedFd, path: &Path, mode: u32) -> io::Result<()> {
+    match mknodat(directory, path, FileType::RegularFile, Mode::from_raw_mode(mode), 0) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }

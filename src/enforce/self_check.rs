@@ -7,6 +7,7 @@ use std::path::Path;
 use super::credentials::Emptied;
 use super::mounts::OWN;
 use crate::error::{Error, Result};
+use crate::view::caller::read_proc;
 
 /// What /proc/self/status says (proc_pid_status(5)).
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -25,8 +26,9 @@ pub struct Status {
 impl Status {
     pub fn read() -> Result<Status> {
         const PATH: &str = "/proc/self/status";
-        let text = fs::read_to_string(PATH).map_err(|error| Error::path("read", PATH, error))?;
-        parse(&text).ok_or_else(|| Error::refused("self-check: /proc/self/status cannot be understood"))
+        let text = read_proc(PATH).map_err(|error| Error::path("read", PATH, error))?;
+        parse(&String::from_utf8_lossy(&text))
+            .ok_or_else(|| Error::refused("self-check: /proc/self/status cannot be understood"))
     }
 
     pub fn verify(&self, emptied: Emptied, view: bool) -> Result<()> {

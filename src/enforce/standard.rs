@@ -7,7 +7,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{CWD, Mode, OFlags, fcntl_getfl, openat};
+use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use super::descriptors::{Kind, Standard};
 use super::landlock::Handed;
@@ -19,15 +19,15 @@ use crate::view::system;
 pub fn reopen(standard: &[Standard], view: bool) -> Result<Vec<Handed<'static>>> {
     let mut handed = Vec::new();
     for stream in standard {
-        let Ok(fd) = sys::borrow(stream.fd) else { continue };
-        if stream.kind == Kind::Regular {
+        if stream.kind == Kind::Regular
+            && let Ok(fd) = sys::borrow(stream.fd)
+        {
             handed.push(Handed { fd, read: stream.read, write: stream.write });
         }
         if !view || !matches!(stream.kind, Kind::Terminal | Kind::Device) {
             continue;
         }
-        let flags = fcntl_getfl(fd).map_err(|errno| Error::step("look at a standard descriptor", errno))?;
-        if let Some(again) = find(stream, flags) {
+        if let Some(again) = find(stream) {
             sys::place_descriptor(again.as_fd(), stream.fd)
                 .map_err(|error| Error::step("replace a standard descriptor", error))?;
         }
@@ -36,7 +36,7 @@ pub fn reopen(standard: &[Standard], view: bool) -> Result<Vec<Handed<'static>>>
 }
 
 /// The same device by its name inside; one that has no name there is left as it is.
-fn find(stream: &Standard, flags: OFlags) -> Option<OwnedFd> {
+fn find(stream: &Standard) -> Option<OwnedFd> {
     let devices = system::DEVICES.iter().copied().filter(|_| stream.kind == Kind::Device);
     let terminal = std::iter::once("console").filter(|_| stream.kind == Kind::Terminal);
     devices.chain(terminal).find_map(|name| {
@@ -44,7 +44,7 @@ fn find(stream: &Standard, flags: OFlags) -> Option<OwnedFd> {
         let stat = rustix::fs::stat(&path).ok()?;
         ((stat.st_dev, stat.st_ino) == (stream.device, stream.inode)).then_some(())?;
         let kept = OFlags::ACCMODE | OFlags::NONBLOCK | OFlags::APPEND;
-        openat(CWD, &path, (flags & kept) | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).ok()
+        openat(CWD, &path, (stream.flags & kept) | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).ok()
     })
 }
 

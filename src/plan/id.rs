@@ -1,42 +1,59 @@
 //! The policy id: equal plans have equal ids, and nothing that differs from run to run under one policy is in it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
-use super::Plan;
-use crate::view::Origin;
+use super::{Namespace, Plan, Ruleset, Supervision};
+use crate::enforce::{limits, seccomp};
+use crate::policy::Promise;
+use crate::view::{Origin, Place};
+
+/// The canonical form: fields in the order of the alphabet, maps sorted by key, so that one plan has one text.
+/// Written straight to bytes, since building values first costs more than all the hashing.
+#[derive(Serialize)]
+struct Canonical<'a> {
+    environment: Vec<&'a String>,
+    gid: u32,
+    limits: &'a [limits::Limit],
+    loopback: bool,
+    namespaces: &'a [Namespace],
+    promises: &'a BTreeMap<Promise, Vec<String>>,
+    ruleset: &'a Ruleset,
+    seccomp: &'a seccomp::Rules,
+    supervision: &'a Option<Supervision>,
+    switch_user: bool,
+    tmp: Option<u64>,
+    uid: u32,
+    version: u32,
+    view: Vec<&'a Place>,
+    waived: Vec<&'a Promise>,
+}
 
 pub fn of(plan: &Plan) -> String {
-    // serde_json's maps are sorted by key, so one plan has one text.
-    let places: Vec<Value> = plan
-        .world
-        .view
-        .iter()
-        .filter(|place| place.origin != Origin::Found)
-        .map(|place| json!(place))
-        .collect();
-    let environment: Vec<&String> =
-        plan.process.environment.iter().filter(|name| !name.starts_with("CONFINE")).collect();
-    let canonical = json!({
-        "version": plan.version,
-        "promises": plan.promises,
-        "waived": plan.waived.keys().collect::<Vec<_>>(),
-        "namespaces": plan.world.namespaces,
-        "view": places,
-        "ruleset": plan.world.ruleset,
-        "loopback": plan.world.loopback,
-        "tmp": plan.world.tmp,
-        "uid": plan.process.uid,
-        "gid": plan.process.gid,
-        "switch_user": plan.process.switch_user,
-        "seccomp": plan.process.seccomp,
-        "limits": plan.process.limits,
-        "environment": environment,
-        "supervision": plan.supervision,
-    });
+    let (world, process) = (&plan.world, &plan.process);
+    let canonical = Canonical {
+        environment: process.environment.iter().filter(|name| !name.starts_with("CONFINE")).collect(),
+        gid: process.gid,
+        limits: &process.limits,
+        loopback: world.loopback,
+        namespaces: &world.namespaces,
+        promises: &plan.promises,
+        ruleset: &world.ruleset,
+        seccomp: &process.seccomp,
+        supervision: &plan.supervision,
+        switch_user: process.switch_user,
+        tmp: world.tmp,
+        uid: process.uid,
+        version: plan.version,
+        view: world.view.iter().filter(|place| place.origin != Origin::Found).collect(),
+        waived: plan.waived.keys().collect(),
+    };
+    // Numbers, names and text: nothing in it can fail to be written.
+    let text = serde_json::to_vec(&canonical).unwrap_or_default();
     let mut id = String::with_capacity(64);
-    for byte in hmac_sha256::Hash::hash(canonical.to_string().as_bytes()) {
+    for byte in hmac_sha256::Hash::hash(&text) {
         let _ = write!(id, "{byte:02x}");
     }
     id

@@ -6,6 +6,7 @@ pub mod note;
 mod promises;
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,9 @@ pub struct Plan {
     pub process: Process,
     /// None: the command has no parent but confine's own caller.
     pub supervision: Option<Supervision>,
+    /// Made at most once: a plan does not change after it has been decided.
+    #[serde(skip)]
+    id: OnceLock<String>,
 }
 
 /// What a parent is there for.
@@ -166,12 +170,13 @@ impl Plan {
                 environment,
             },
             supervision,
+            id: OnceLock::new(),
         })
     }
 
     /// SHA-256 over what was decided by policy: no argv, value, descriptor, inode, or what was merely met.
-    pub fn id(&self) -> String {
-        id::of(self)
+    pub fn id(&self) -> &str {
+        self.id.get_or_init(|| id::of(self))
     }
 
     pub fn has(&self, namespace: Namespace) -> bool {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FileType, accessat};
 
 use super::caller::{Caller, read_bounded};
-use super::trace::trace;
+use super::listing::Listing;
+use super::trace::{file_type, object, trace};
 use super::{Access, Backing, Origin, Place, Source, View, system};
 use crate::error::{Error, Result};
 use crate::host::Host;
@@ -72,10 +73,13 @@ fn add_resolver(view: &mut View) -> Result<()> {
 }
 
 fn hide(view: &mut View, host: &Host) {
+    let etc = Path::new("/etc");
+    let listing = Listing::of(etc);
     for (path, reason) in system::HIDDEN {
         let path = Path::new(path);
-        // One call for the many rows that do not exist or refuse this caller anyway.
-        if !may_read(path, host) || !view.is_visible(path) {
+        // At most one call for the many rows that do not exist or refuse this caller anyway.
+        let exists = path.strip_prefix(etc).map_or(true, |name| listing.may_hold(name));
+        if !exists || !may_read(path, host) || !view.is_visible(path) {
             continue;
         }
         if let Ok(traced) = trace(path)
@@ -128,7 +132,7 @@ fn add_devices(view: &mut View, caller: &Caller) -> Result<()> {
     for name in system::DEVICES {
         let path = Path::new("/dev").join(name);
         let traced = trace(&path).map_err(|error| Error::path("find", &path, error))?;
-        view.table(path, Access::Write, Backing::Device, "harmless", Source::Object(traced.fd));
+        view.table(path, Access::Write, Backing::Device, "harmless", Source::other(traced.fd));
     }
     for (name, to) in system::DEVICE_LINKS {
         let backing = Backing::Link { to: to.into() };
@@ -148,9 +152,8 @@ fn add_terminal(view: &mut View, caller: &Caller) -> Result<()> {
     let path = fs::read_link(&name).map_err(|error| Error::path("read", name, error))?;
     // A terminal of another mount namespace has no name here; the descriptor itself works all the same.
     let Ok(terminal) = trace(&path) else { return Ok(()) };
-    if terminal.object() != (standard.device, standard.inode)
-        || terminal.file_type() != FileType::CharacterDevice
-    {
+    let Ok(stat) = terminal.stat() else { return Ok(()) };
+    if object(&stat) != (standard.device, standard.inode) || file_type(&stat) != FileType::CharacterDevice {
         return Ok(());
     }
     for (path, fd, reason) in [
@@ -160,7 +163,7 @@ fn add_terminal(view: &mut View, caller: &Caller) -> Result<()> {
         let (access, origin) = (Access::Write, Origin::Found);
         let place =
             Place { path: path.into(), access, backing: Backing::Terminal, origin, reason: reason.into() };
-        view.insert(place, Source::Object(fd));
+        view.insert(place, Source::other(fd));
     }
     Ok(())
 }
@@ -172,7 +175,7 @@ fn open_tty() -> Result<std::os::fd::OwnedFd> {
 
 fn add_kernel(view: &mut View, host: &Host) -> Result<()> {
     let proc = trace(Path::new("/proc")).map_err(|error| Error::path("find", "/proc", error))?;
-    view.table("/proc", Access::Read, Backing::Proc, "processes; read-only", Source::Object(proc.fd));
+    view.table("/proc", Access::Read, Backing::Proc, "processes; read-only", Source::directory(proc.fd));
     if host.owns_system() {
         for (path, reason) in system::PROC_HIDDEN.iter().filter(|(path, _)| Path::new(path).exists()) {
             let backing = Backing::Cover { directory: false };
@@ -181,6 +184,6 @@ fn add_kernel(view: &mut View, host: &Host) -> Result<()> {
     }
     let Ok(sys) = trace(Path::new("/sys")) else { return Ok(()) };
     // Whether a new sysfs can be had is seen only when it is mounted, so the host's own is kept at hand.
-    view.table("/sys", Access::Read, Backing::Sys, "devices; read-only", Source::Object(sys.fd));
+    view.table("/sys", Access::Read, Backing::Sys, "devices; read-only", Source::directory(sys.fd));
     Ok(())
 }

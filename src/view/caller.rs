@@ -23,6 +23,8 @@ pub struct Caller {
     /// As named by PWD where that is the same directory, so that links the user came through exist inside.
     pub cwd: PathBuf,
     pub cwd_object: (u64, u64),
+    /// Where relative paths of options start, whatever `--chdir` says.
+    start: PathBuf,
     pub environment: Vec<(OsString, OsString)>,
     pub standard: Vec<Standard>,
 }
@@ -50,6 +52,7 @@ impl Caller {
             gid,
             entry: None,
             switch: false,
+            start: cwd.clone(),
             cwd,
             cwd_object: (here.dev(), here.ino()),
             environment,
@@ -91,9 +94,9 @@ impl Caller {
         self.environment.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
     }
 
-    /// The path as an absolute one, seen from the working directory.
+    /// The path as an absolute one, seen from where confine was started.
     pub fn absolute(&self, path: &Path) -> PathBuf {
-        if path == Path::new(".") { self.cwd.clone() } else { self.cwd.join(path) }
+        if path == Path::new(".") { self.start.clone() } else { self.start.join(path) }
     }
 }
 
@@ -120,13 +123,36 @@ fn passwd_entry(file: &[u8], uid: u32) -> Option<PasswdEntry> {
 /// At most `limit` bytes of a regular file; anything else, or more, is an error.
 pub fn read_bounded(file: fs::File, limit: u64) -> io::Result<Vec<u8>> {
     use std::io::Read;
-    if !file.metadata()?.is_file() {
+    let found = file.metadata()?;
+    if !found.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
-    let mut bytes = Vec::new();
+    // One more than there is, or std would look for the end in small steps.
+    let mut bytes = Vec::with_capacity(found.len().min(limit) as usize + 1);
     if file.take(limit + 1).read_to_end(&mut bytes)? as u64 > limit {
         return Err(io::Error::other("too large"));
     }
+    Ok(bytes)
+}
+
+/// A file of /proc, which tells no size: read in steps of a page and not from 32 bytes upwards.
+pub fn read_proc(path: &str) -> io::Result<Vec<u8>> {
+    use std::io::Read;
+    let mut file = fs::File::open(path)?;
+    let mut bytes = vec![0; 4096];
+    let mut length = 0;
+    loop {
+        match file.read(&mut bytes[length..]) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if bytes.len() - length < 2048 {
+            bytes.resize(bytes.len() * 2, 0);
+        }
+    }
+    bytes.truncate(length);
     Ok(bytes)
 }
 

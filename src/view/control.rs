@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
 
+use super::listing::Listing;
 use crate::policy::Git;
 
 /// A file or directory by where it is stored, whatever path led to it.
@@ -126,16 +127,9 @@ pub(super) struct Guarded {
 pub fn at_root(dir: BorrowedFd<'_>, git: Git) -> io::Result<Found> {
     let mut found = Found::default();
     at_git(dir, git, &mut found)?;
-    // Rows of one directory stand together; a directory that does not exist is asked for once.
-    let mut absent = "";
-    for row in FILES {
-        let top = row.path.split('/').next().unwrap_or(row.path);
-        if top == absent {
-            continue;
-        }
-        if !add(dir, row.path, Path::new(""), &mut found)? && stat(dir, top)?.is_none() {
-            absent = top;
-        }
+    let listing = Listing::below(dir);
+    for row in FILES.iter().filter(|row| listing.may_hold(Path::new(row.path))) {
+        add(dir, row.path, Path::new(""), &mut found)?;
     }
     Ok(found)
 }
@@ -226,27 +220,27 @@ fn modules_below(
 }
 
 /// Adds `base/path` when it exists as a file or directory without a symlink on the way.
-fn add(dir: BorrowedFd<'_>, path: &str, base: &Path, found: &mut Found) -> io::Result<bool> {
+fn add(dir: BorrowedFd<'_>, path: &str, base: &Path, found: &mut Found) -> io::Result<()> {
     let mut holder: Option<OwnedFd> = None;
     let (parents, name) = path.rsplit_once('/').unwrap_or(("", path));
     for part in parents.split('/').filter(|part| !part.is_empty()) {
         let here = holder.as_ref().map_or(dir, |fd| fd.as_fd());
         match open(here, OsStr::new(part))? {
             Some(fd) => holder = Some(fd),
-            None => return Ok(false),
+            None => return Ok(()),
         }
     }
     let here = holder.as_ref().map_or(dir, |fd| fd.as_fd());
-    let Some(stat) = stat(here, name)? else { return Ok(false) };
+    let Some(stat) = stat(here, name)? else { return Ok(()) };
     let directory = match file_type(&stat) {
         FileType::Directory => Some(Id::of(&stat)),
         FileType::RegularFile => None,
-        _ => return Ok(false),
+        _ => return Ok(()),
     };
     let parent = Id::of(&rustix::fs::statx(here, c"", AtFlags::EMPTY_PATH, StatxFlags::INO)?);
     found.control.push(base.join(path));
     found.guarded.push(Guarded { parent, name: OsString::from(name), directory });
-    Ok(true)
+    Ok(())
 }
 
 fn stat(dir: BorrowedFd<'_>, name: &str) -> io::Result<Option<Statx>> {
@@ -366,7 +360,8 @@ mod tests {
         assert!(free.git_dirs.is_empty());
         let read_only = look(&dir, Git::ReadOnly);
         assert_eq!(read_only.control[0], Path::new(".git"));
-        assert!(!read_only.control.iter().any(|path| path.starts_with(".git") && path != Path::new(".git")));
+        let below = |path: &PathBuf| path.starts_with(".git") && path != Path::new(".git");
+        assert!(!read_only.control.iter().any(below), "the one row covers what lies below it");
         fs::remove_dir_all(dir).unwrap();
     }
 

@@ -5,8 +5,10 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::FileType;
+
 use super::caller::{Caller, read_bounded};
-use super::trace::{Traced, trace};
+use super::trace::{Traced, file_type, trace};
 use super::{Backing, View};
 use crate::error::Result;
 
@@ -49,7 +51,9 @@ fn one_line(bytes: &[u8]) -> PathBuf {
 /// The directory to show, if the reference holds in both directions and its owner is the caller.
 fn common_directory(top: &Path, named: &Path, caller: &Caller) -> Option<Traced> {
     let git_dir = trace(named).ok()?;
-    let own = |traced: &Traced| traced.is_dir() && traced.stat.st_uid == caller.uid;
+    let own = |traced: &Traced| {
+        traced.stat().is_ok_and(|stat| file_type(&stat) == FileType::Directory && stat.st_uid == caller.uid)
+    };
     if !own(&git_dir) || git_dir.path.starts_with(top) {
         return None;
     }

@@ -6,32 +6,37 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::FileType;
+
 use super::caller::{Caller, read_bounded};
+use super::listing::Listing;
 use super::roots::{Asked, Root};
 use super::toolchains::{TOOLCHAINS, path_directories, prefix};
-use super::trace::{Traced, trace};
+use super::trace::{Traced, file_type, object, trace};
 use super::{Access, Backing, Origin, Place, Source, View, cannot_show, system};
 use crate::error::{Error, Result, show};
 use crate::policy::Policy;
 
 /// Where HOME is inside: its real place, since ssh and the JVM ask the password file and not the variable.
-pub fn location(caller: &Caller) -> PathBuf {
+/// With the links that lead there.
+pub fn location(caller: &Caller) -> (PathBuf, Vec<(PathBuf, PathBuf)>) {
     const FALLBACK: &str = "/tmp/home";
     let named = match &caller.entry {
         Some(entry) => entry.home.clone(),
         None => caller.variable("HOME").map(PathBuf::from).unwrap_or_default(),
     };
     if !named.is_absolute() {
-        return FALLBACK.into();
+        return (FALLBACK.into(), Vec::new());
     }
-    let path = match trace(&named) {
-        Ok(traced) => traced.path,
-        Err(_) => named,
+    let (path, links) = match trace(&named) {
+        Ok(traced) => (traced.path, traced.links),
+        Err(_) => (named, Vec::new()),
     };
     // A private directory there would hide the system, or could not be put there.
     let rows = system::READABLE.iter().map(|(row, _)| *row).chain(system::KERNEL.iter().copied());
     let clashes = |row: &str| Path::new(row).starts_with(&path) || (path.starts_with(row) && !path.exists());
-    if path == Path::new("/") || rows.into_iter().any(clashes) { FALLBACK.into() } else { path }
+    let path = if path == Path::new("/") || rows.into_iter().any(clashes) { FALLBACK.into() } else { path };
+    (path, links)
 }
 
 pub fn add(view: &mut View, policy: &Policy, caller: &Caller, asked: &[Asked]) -> Result<()> {
@@ -55,18 +60,16 @@ pub fn add(view: &mut View, policy: &Policy, caller: &Caller, asked: &[Asked]) -
     if !inside_root {
         let backing = Backing::Fresh { mode: 0o700 };
         view.table(&home, Access::Write, backing, "a private HOME at its real place", Source::None);
-        if let Some(named) = caller.variable("HOME").map(Path::new).filter(|named| named.is_absolute())
-            && let Ok(traced) = trace(named)
-        {
-            view.links(traced.links, Origin::Table);
-        }
+        let links = std::mem::take(&mut view.home_links);
+        view.links(links, Origin::Table);
     }
     if let Some(state) = &policy.state {
         add_state(view, caller, state)?;
     }
     if policy.toolchains && !inside_root {
-        add_toolchains(view, caller, &home);
-        add_git_settings(view, caller, &home);
+        let listing = Listing::of(&home);
+        add_toolchains(view, caller, &home, &listing);
+        add_git_settings(view, caller, &home, &listing);
     } else if policy.toolchains {
         add_path(view, caller, &home);
     }
@@ -85,7 +88,8 @@ fn add_state(view: &mut View, caller: &Caller, named: &Path) -> Result<()> {
     };
     private(&path)?;
     let state = trace(&path).map_err(|error| cannot_show("--state", named, error))?;
-    if !state.is_dir() || state.stat.st_uid != caller.uid || state.stat.st_mode & 0o077 != 0 {
+    let stat = state.stat().map_err(|error| cannot_show("--state", named, error))?;
+    if file_type(&stat) != FileType::Directory || stat.st_uid != caller.uid || stat.st_mode & 0o077 != 0 {
         return Err(Error::usage(format!(
             "--state {}: must be a directory that only its owner, uid {}, may enter",
             show(named.as_os_str()),
@@ -97,7 +101,8 @@ fn add_state(view: &mut View, caller: &Caller, named: &Path) -> Result<()> {
     for (name, at) in [("home", home.as_path()), ("tmp", Path::new("/tmp"))] {
         private(&state.path.join(name))?;
         let kept = trace(&state.path.join(name)).map_err(|error| cannot_show("--state", named, error))?;
-        if !kept.is_dir() || !kept.links.is_empty() || kept.stat.st_uid != caller.uid {
+        let stat = kept.stat().map_err(|error| cannot_show("--state", named, error))?;
+        if file_type(&stat) != FileType::Directory || !kept.links.is_empty() || stat.st_uid != caller.uid {
             return Err(Error::usage(format!(
                 "--state {}: {name} in it is not a directory of its owner",
                 show(named.as_os_str())
@@ -107,13 +112,13 @@ fn add_state(view: &mut View, caller: &Caller, named: &Path) -> Result<()> {
         let place = Place {
             path: at.to_owned(),
             access: Access::Write,
-            backing: Backing::Bind,
+            backing: Backing::Kept,
             origin: Origin::Option,
             reason: "kept from one run to the next by --state".to_owned(),
         };
-        view.insert(place, Source::Object(fd));
+        view.insert(place, Source::directory(fd));
         view.roots.push(Root {
-            object: kept.object(),
+            object: object(&stat),
             path: kept.path,
             fd: kept.fd,
             directory: true,
@@ -124,11 +129,12 @@ fn add_state(view: &mut View, caller: &Caller, named: &Path) -> Result<()> {
     Ok(())
 }
 
-fn add_toolchains(view: &mut View, caller: &Caller, home: &Path) {
+fn add_toolchains(view: &mut View, caller: &Caller, home: &Path, listing: &Listing) {
     for row in TOOLCHAINS {
         let named = row.variable.and_then(|name| caller.variable(name)).map(PathBuf::from);
         let path = match named {
             Some(path) if path.is_absolute() => path,
+            _ if !listing.may_hold(Path::new(row.path)) => continue,
             _ => home.join(row.path),
         };
         let Ok(traced) = trace(&path) else { continue };
@@ -153,12 +159,12 @@ fn add_toolchains(view: &mut View, caller: &Caller, home: &Path) {
 fn add_path(view: &mut View, caller: &Caller, home: &Path) {
     let Some(path) = caller.variable("PATH").map(OsStr::to_owned) else { return };
     for directory in path_directories(&path) {
-        if view.is_shown(&directory) {
+        if view.leads_to_shown(&directory) {
             continue;
         }
         let Ok(traced) = trace(&directory) else { continue };
         // A directory of the system may be named through a link (`/bin`).
-        if !traced.is_dir() || is_hostile(view, &traced.path) || view.is_shown(&traced.path) {
+        if view.is_shown(&traced.path) || is_hostile(view, &traced.path) || !traced.is_dir() {
             continue;
         }
         for entry in fs::read_dir(&traced.path).into_iter().flatten().flatten() {
@@ -212,7 +218,7 @@ fn is_hostile(view: &View, path: &Path) -> bool {
 }
 
 /// The user's git settings, and the plain files that they name, without credentials.
-fn add_git_settings(view: &mut View, caller: &Caller, home: &Path) {
+fn add_git_settings(view: &mut View, caller: &Caller, home: &Path, listing: &Listing) {
     const LIMIT: u64 = 1 << 20;
     const FILES: &[&str] =
         &[".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes"];
@@ -222,7 +228,8 @@ fn add_git_settings(view: &mut View, caller: &Caller, home: &Path) {
         (found.uid() == caller.uid || found.uid() == 0).then_some(())?;
         read_bounded(fs::File::open(path).ok()?, LIMIT).ok()
     };
-    let mut queue: Vec<PathBuf> = FILES.iter().map(|name| home.join(name)).collect();
+    let mut queue: Vec<PathBuf> =
+        FILES.iter().filter(|name| listing.may_hold(Path::new(name))).map(|name| home.join(name)).collect();
     let mut done: Vec<PathBuf> = Vec::new();
     while let Some(path) = queue.pop() {
         if done.contains(&path) || done.len() > 32 || view.entries.contains_key(&path) {

@@ -7,6 +7,7 @@ pub mod caller;
 pub mod control;
 mod git;
 mod home;
+mod listing;
 mod roots;
 pub mod scan;
 pub mod sockets;
@@ -16,7 +17,7 @@ pub mod trace;
 
 use std::collections::BTreeMap;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +45,8 @@ pub enum Access {
 pub enum Backing {
     /// The host's own tree.
     Bind,
+    /// A tree of `--state`: mount points are made in it.
+    Kept,
     /// The host's tree, with root's files shown as nobody's (where root is the caller).
     Veiled,
     /// The host's tree through inodes of its own.
@@ -102,10 +105,23 @@ pub struct Place {
 #[derive(Debug)]
 pub enum Source {
     None,
-    /// Opened before any mount covers its path.
-    Object(OwnedFd),
+    /// Opened before any mount covers its path. Whether it is a directory is asked once, here.
+    Object {
+        fd: OwnedFd,
+        directory: bool,
+    },
     File(Vec<u8>),
     Files(Vec<(PathBuf, Vec<u8>)>),
+}
+
+impl Source {
+    fn directory(fd: OwnedFd) -> Source {
+        Source::Object { fd, directory: true }
+    }
+
+    fn other(fd: OwnedFd) -> Source {
+        Source::Object { fd, directory: false }
+    }
 }
 
 #[derive(Debug)]
@@ -126,15 +142,19 @@ pub struct View {
     hostile: Vec<PathBuf>,
     /// Names of aliases that `--hardlinks protect` shows read-only.
     pub protected: usize,
+    /// Links that HOME was reached through.
+    home_links: Vec<(PathBuf, PathBuf)>,
 }
 
 impl View {
     /// Opens every root once, applies the tables, looks for aliases.
     pub fn resolve(policy: &Policy, caller: &Caller, host: &Host) -> Result<View> {
+        let (home, home_links) = home::location(caller);
         let mut view = View {
             entries: BTreeMap::new(),
             roots: Vec::new(),
-            home: home::location(caller),
+            home,
+            home_links,
             scan: None,
             hostile: Vec::new(),
             protected: 0,
@@ -170,13 +190,24 @@ impl View {
         })
     }
 
+    /// The same for a path that may be a link of the view itself (`/bin`).
+    fn leads_to_shown(&self, path: &Path) -> bool {
+        match self.entries.get(path).map(|entry| &entry.place.backing) {
+            Some(Backing::Link { to }) => path.parent().is_some_and(|parent| {
+                let plain = to.components().all(|part| !matches!(part, Component::ParentDir));
+                plain && self.is_shown(&parent.join(to))
+            }),
+            _ => self.is_shown(path),
+        }
+    }
+
     /// Whether something of the host would be seen at this path.
     fn is_visible(&self, path: &Path) -> bool {
         self.nearest(path).is_some_and(|entry| {
             entry.place.access >= Access::Read
                 && !matches!(
                     entry.place.backing,
-                    Backing::Fresh { .. } | Backing::Copy | Backing::Link { .. }
+                    Backing::Fresh { .. } | Backing::Kept | Backing::Copy | Backing::Link { .. }
                 )
         })
     }
@@ -218,9 +249,11 @@ impl View {
     /// Shows a traced object read-only by a table's row, with the links that lead to it.
     fn show_object(&mut self, traced: Traced, backing: Backing, reason: &str) {
         let access = if backing == Backing::Layer { Access::Write } else { Access::Read };
+        let needed = !self.is_shown(&traced.path) || backing == Backing::Layer;
+        let directory = needed && traced.is_dir();
         self.links(traced.links, Origin::Table);
-        if !self.is_shown(&traced.path) || backing == Backing::Layer {
-            self.table(traced.path, access, backing, reason, Source::Object(traced.fd));
+        if needed {
+            self.table(traced.path, access, backing, reason, Source::Object { fd: traced.fd, directory });
         }
     }
 

@@ -3,10 +3,10 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Stat};
 
 use super::caller::Caller;
-use super::trace::{Traced, trace};
+use super::trace::{Traced, file_type, object, trace};
 use super::{Access, Backing, Origin, Place, Source, View, cannot_show, scan, system};
 use crate::error::{Error, Result, show};
 use crate::policy::{Allowance, FileAccess, Policy};
@@ -50,12 +50,13 @@ pub fn resolve(policy: &Policy, caller: &Caller, home: &Path) -> Result<Vec<Aske
     let mut asked = Vec::new();
     for named in &policy.workspaces {
         let traced = open(caller, "--workspace", named)?;
-        if !traced.is_dir() {
+        let stat = traced.stat().map_err(|error| cannot_show("--workspace", named, error))?;
+        if file_type(&stat) != FileType::Directory {
             return Err(Error::usage(format!("--workspace {}: not a directory", show(named.as_os_str()))));
         }
         refuse_broad(policy, home, named, &traced.path)?;
         let access = if policy.read_only { FileAccess::Read } else { FileAccess::Write };
-        push(&mut asked, "--workspace", access, true, traced)?;
+        push(&mut asked, "--workspace", access, true, (traced, stat))?;
     }
     for rule in &policy.files {
         let option = match rule.access {
@@ -65,9 +66,10 @@ pub fn resolve(policy: &Policy, caller: &Caller, home: &Path) -> Result<Vec<Aske
             FileAccess::Write => "--rw",
         };
         let traced = open(caller, option, &rule.path)?;
+        let stat = traced.stat().map_err(|error| cannot_show(option, &rule.path, error))?;
         if rule.access == FileAccess::Write {
             refuse_kernel(option, &rule.path, &traced.path)?;
-            match traced.file_type() {
+            match file_type(&stat) {
                 FileType::Directory | FileType::RegularFile => {}
                 _ => {
                     return Err(Error::usage(format!(
@@ -78,7 +80,7 @@ pub fn resolve(policy: &Policy, caller: &Caller, home: &Path) -> Result<Vec<Aske
             }
             refuse_broad(policy, home, &rule.path, &traced.path)?;
         }
-        push(&mut asked, option, rule.access, false, traced)?;
+        push(&mut asked, option, rule.access, false, (traced, stat))?;
     }
     if let Some(state) = &policy.state {
         refuse_state_above(state, &caller.absolute(state), &asked)?;
@@ -98,7 +100,7 @@ fn push(
     option: &'static str,
     access: FileAccess,
     workspace: bool,
-    traced: Traced,
+    (traced, stat): (Traced, Stat),
 ) -> Result<()> {
     if let Some(other) = asked.iter_mut().find(|other| other.root.path == traced.path) {
         if other.access != access {
@@ -110,8 +112,8 @@ fn push(
         return Ok(());
     }
     let root = Root {
-        object: traced.object(),
-        directory: traced.is_dir(),
+        object: object(&stat),
+        directory: file_type(&stat) == FileType::Directory,
         writable: access == FileAccess::Write,
         workspace,
         path: traced.path,
@@ -188,7 +190,7 @@ pub fn add(view: &mut View, policy: &Policy, asked: Vec<Asked>) -> Result<()> {
         let fd = root.fd.try_clone().map_err(|error| Error::path("keep open", &root.path, error))?;
         let reason = if root.workspace { "a workspace".to_owned() } else { format!("asked for by {option}") };
         let place = Place { path: root.path.clone(), access, backing, origin: Origin::Option, reason };
-        view.insert(place, Source::Object(fd));
+        view.insert(place, Source::Object { fd, directory: root.directory });
         if access > Access::Hidden {
             hide_credentials(view, policy, &home, &root.path);
             view.roots.push(root);

@@ -2,11 +2,10 @@
 //! so each is covered; sockets bound by a relative name, or in another network namespace, are not listed.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::caller::Caller;
+use super::caller::{Caller, read_proc};
 use super::trace::trace;
 use super::{Access, Backing, Origin, Place, Source, View};
 use crate::error::{Error, Result};
@@ -20,7 +19,7 @@ pub fn cover(view: &mut View, host: &Host, _caller: &Caller) -> Result<()> {
     if host.landlock.abi() >= RESOLVE_UNIX_ABI {
         return Ok(());
     }
-    let list = fs::read(LIST).map_err(|error| Error::path("read", LIST, error))?;
+    let list = read_proc(LIST).map_err(|error| Error::path("read", LIST, error))?;
     for named in names(&list) {
         let Ok(traced) = trace(&named) else { continue };
         if !view.is_visible(&traced.path) || view.entries.contains_key(&traced.path) {

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2, readlinkat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, readlinkat};
 use rustix::io::Errno;
 
 /// path_resolution(7) stops after 40 links; so does this walk.
@@ -19,35 +19,35 @@ pub struct Traced {
     /// Opened with `O_PATH`; everything later acts on it and never on the name again.
     pub fd: OwnedFd,
     pub path: PathBuf,
-    pub stat: Stat,
     /// Each link's own canonical path and what it says.
     pub links: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Traced {
-    pub fn file_type(&self) -> FileType {
-        FileType::from_raw_mode(self.stat.st_mode)
+    /// Asked for only where it matters: most rows of a table are what they are.
+    pub fn stat(&self) -> io::Result<Stat> {
+        Ok(fstat(&self.fd)?)
     }
 
     pub fn is_dir(&self) -> bool {
-        self.file_type() == FileType::Directory
-    }
-
-    /// Device and inode number: what makes two names the same object.
-    pub fn object(&self) -> (u64, u64) {
-        (self.stat.st_dev, self.stat.st_ino)
+        self.stat().is_ok_and(|stat| file_type(&stat) == FileType::Directory)
     }
 }
 
-/// Resolves an absolute path. Most paths have no link in them and cost two system calls.
+pub fn file_type(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}
+
+/// Device and inode number: what makes two names the same object.
+pub fn object(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev, stat.st_ino)
+}
+
+/// Resolves an absolute path. Most paths have no link in them and cost one system call.
 pub fn trace(path: &Path) -> io::Result<Traced> {
-    let plain = normalise(path);
     // The name itself is opened, not the shortened one: only the kernel knows what `..` after a link means.
     match open_plain(path) {
-        Ok(fd) => {
-            let stat = fstat(&fd)?;
-            Ok(Traced { fd, path: plain, stat, links: Vec::new() })
-        }
+        Ok(fd) => Ok(Traced { fd, path: normalise(path), links: Vec::new() }),
         Err(Errno::LOOP) => trace_links(path),
         Err(error) => Err(error.into()),
     }
@@ -55,7 +55,28 @@ pub fn trace(path: &Path) -> io::Result<Traced> {
 
 fn open_plain(path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), flags)
+    match openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), flags) {
+        Err(Errno::NOSYS) => open_by_steps(path),
+        result => result,
+    }
+}
+
+/// What openat2 does, where a filter above us answers ENOSYS: containers of older engines, confine itself. Each
+/// step starts from the descriptor before it, so that no component can be swapped for a link unseen.
+fn open_by_steps(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let start = if path.is_absolute() { c"/" } else { c"." };
+    let mut here = openat(CWD, start, flags, Mode::empty())?;
+    for name in path.as_os_str().as_bytes().split(|&byte| byte == b'/').skip(usize::from(path.is_absolute()))
+    {
+        // An empty name is a doubled or a last slash: it asks for a directory.
+        let name = if name.is_empty() { b"." } else { name };
+        here = openat(&here, name, flags, Mode::empty())?;
+        if FileType::from_raw_mode(fstat(&here)?.st_mode) == FileType::Symlink {
+            return Err(Errno::LOOP);
+        }
+    }
+    Ok(here)
 }
 
 /// Without `.`, `..` and doubled slashes. Right only where no component is a link, which the open proves.
@@ -73,6 +94,8 @@ fn normalise(path: &Path) -> PathBuf {
     plain
 }
 
+/// Component by component, since each link has to be known by its own canonical path. Once a link is passed the
+/// rest is tried whole: the kernel says at once whether there is another one.
 fn trace_links(path: &Path) -> io::Result<Traced> {
     let mut left: VecDeque<OsString> = names(path.as_os_str());
     let mut here = PathBuf::from("/");
@@ -86,15 +109,15 @@ fn trace_links(path: &Path) -> io::Result<Traced> {
             }
             _ => here.push(&name),
         }
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = openat2(CWD, &here, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)?;
-        if FileType::from_raw_mode(fstat(&fd)?.st_mode) != FileType::Symlink {
-            continue;
-        }
+        let target = match readlinkat(CWD, &here, Vec::new()) {
+            Ok(target) => OsString::from_vec(target.into_bytes()),
+            // Not a link (readlink(2), EINVAL).
+            Err(Errno::INVAL) => continue,
+            Err(error) => return Err(error.into()),
+        };
         if links.len() == MAX_LINKS {
             return Err(Errno::LOOP.into());
         }
-        let target = OsString::from_vec(readlinkat(&fd, "", Vec::new())?.into_bytes());
         links.push((here.clone(), PathBuf::from(&target)));
         here.pop();
         if target.as_bytes().starts_with(b"/") {
@@ -103,10 +126,16 @@ fn trace_links(path: &Path) -> io::Result<Traced> {
         let mut ahead = names(&target);
         ahead.append(&mut left);
         left = ahead;
+        let whole = left.iter().fold(here.clone(), |path, name| path.join(name));
+        match open_plain(&whole) {
+            Ok(fd) => return Ok(Traced { fd, path: normalise(&whole), links }),
+            Err(Errno::LOOP) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
+    // The name led here without a link, or one was put in the way meanwhile: that is an error again.
     let fd = open_plain(&here)?;
-    let stat = fstat(&fd)?;
-    Ok(Traced { fd, path: here, stat, links })
+    Ok(Traced { fd, path: here, links })
 }
 
 fn names(path: &OsStr) -> VecDeque<OsString> {
@@ -118,11 +147,27 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    fn scratch(name: &str) -> PathBuf {
+    /// A directory that goes with the test.
+    struct Scratch(PathBuf);
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    impl std::ops::Deref for Scratch {
+        type Target = Path;
+
+        fn deref(&self) -> &Path {
+            &self.0
+        }
+    }
+
+    fn scratch(name: &str) -> Scratch {
         let dir = std::env::temp_dir().join(format!("confine-trace-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(&dir).unwrap();
-        dir.canonicalize().unwrap()
+        Scratch(dir.canonicalize().unwrap())
     }
 
     #[test]
@@ -142,6 +187,31 @@ mod tests {
         let traced = trace(&dir.join("two/../deep")).unwrap();
         assert_eq!(traced.path, dir.join("real/deep"));
         assert_eq!(traced.links, [(dir.join("two"), dir.join("one/deep")), (dir.join("one"), "real".into())]);
+    }
+
+    #[test]
+    fn opening_by_steps_finds_the_same_and_refuses_the_same() {
+        let dir = scratch("steps");
+        std::fs::create_dir_all(dir.join("a/b")).unwrap();
+        std::fs::write(dir.join("file"), "").unwrap();
+        symlink("a", dir.join("link")).unwrap();
+        for name in [
+            "",
+            "a/b",
+            "a/./b/../b",
+            "a//b",
+            "file",
+            "file/",
+            "file/.",
+            "missing",
+            "link",
+            "link/b",
+            "a/../link",
+        ] {
+            let path = dir.join(name);
+            let object = |fd: OwnedFd| fstat(&fd).map(|stat| stat.st_ino);
+            assert_eq!(open_by_steps(&path).and_then(object), open_plain(&path).and_then(object), "{name}");
+        }
     }
 
     #[test]

@@ -1,0 +1,182 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_confine_global_optspecs
+    string join \n w/workspace= C/chdir= read-only hardlinks= git= state= ro= rw= hide= seal= no-toolchains net= loopback= listen= connect= env= env-file= fd= user= max-procs= max-memory= max-tmp= max-disk= max-output= on-output-limit= max-cpu= max-file-size= max-open-files= timeout= grace= require= waive= strict allow= namespaces= status-fd= v/verbose timings h/help V/version
+end
+
+function __fish_confine_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_confine_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_confine_using_subcommand
+    set -l cmd (__fish_confine_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c confine -n "__fish_confine_needs_command" -s w -l workspace -d 'A directory that COMMAND may change; never guessed' -r -f -a "(__fish_complete_directories)"
+complete -c confine -n "__fish_confine_needs_command" -s C -l chdir -d 'Start COMMAND in this directory' -r -f -a "(__fish_complete_directories)"
+complete -c confine -n "__fish_confine_needs_command" -l hardlinks -d 'What to do about files that have a name outside the workspace too' -r -f -a "reject\t''
+protect\t''"
+complete -c confine -n "__fish_confine_needs_command" -l git -d 'How to treat .git and other files that run later by themselves' -r -f -a "guard\t''
+read-only\t''
+free\t''"
+complete -c confine -n "__fish_confine_needs_command" -l state -d 'Keep HOME and /tmp in this directory from one run to the next' -r -f -a "(__fish_complete_directories)"
+complete -c confine -n "__fish_confine_needs_command" -l ro -d 'Let COMMAND read (and execute) this file or directory' -r -F
+complete -c confine -n "__fish_confine_needs_command" -l rw -d 'Let COMMAND change this file or directory' -r -F
+complete -c confine -n "__fish_confine_needs_command" -l hide -d 'Hide this file or directory from COMMAND' -r -F
+complete -c confine -n "__fish_confine_needs_command" -l seal -d 'Let COMMAND read this directory, apart from its sockets, FIFOs and locks' -r -F
+complete -c confine -n "__fish_confine_needs_command" -l net -d 'Which network COMMAND has' -r -f -a "none\t''
+host\t''"
+complete -c confine -n "__fish_confine_needs_command" -l loopback -d 'Which loopback COMMAND has while --net is none' -r -f -a "private\t''
+off\t''
+host\t''"
+complete -c confine -n "__fish_confine_needs_command" -l listen -d 'Let COMMAND accept TCP connections from outside at this port' -r
+complete -c confine -n "__fish_confine_needs_command" -l connect -d 'Let COMMAND connect to this TCP port of any host' -r
+complete -c confine -n "__fish_confine_needs_command" -l env -d 'Pass one variable on, or set it' -r
+complete -c confine -n "__fish_confine_needs_command" -l env-file -d 'Set variables from a file that only you can read, or a pipe' -r -F
+complete -c confine -n "__fish_confine_needs_command" -l fd -d 'Pass this descriptor on besides 0, 1 and 2' -r
+complete -c confine -n "__fish_confine_needs_command" -l user -d 'Run COMMAND as this user, without further groups (for root)' -r
+complete -c confine -n "__fish_confine_needs_command" -l max-procs -d 'Most processes and threads at one time, of the whole tree' -r
+complete -c confine -n "__fish_confine_needs_command" -l max-memory -d 'Most memory of the whole tree, page cache and private /tmp included' -r
+complete -c confine -n "__fish_confine_needs_command" -l max-tmp -d 'Most that private /tmp and HOME hold together, for the whole tree' -r
+complete -c confine -n "__fish_confine_needs_command" -l max-disk -d 'Most that the whole tree may add to the workspaces' -r
+complete -c confine -n "__fish_confine_needs_command" -l max-output -d 'Most that the whole tree may write to each of stdout and stderr' -r
+complete -c confine -n "__fish_confine_needs_command" -l on-output-limit -d 'What happens at --max-output' -r -f -a "truncate\t''
+kill\t''"
+complete -c confine -n "__fish_confine_needs_command" -l max-cpu -d 'Most processor time of the whole tree' -r
+complete -c confine -n "__fish_confine_needs_command" -l max-file-size -d 'Largest file that each process may write' -r
+complete -c confine -n "__fish_confine_needs_command" -l max-open-files -d 'Most descriptors that each process may hold' -r
+complete -c confine -n "__fish_confine_needs_command" -l timeout -d 'End the whole tree after this time; the exit status is then 124' -r
+complete -c confine -n "__fish_confine_needs_command" -l grace -d 'How long the tree may take to end after --timeout' -r
+complete -c confine -n "__fish_confine_needs_command" -l require -d 'Refuse to start unless this promise can be kept' -r -f -a "write-scope\t''
+metadata-scope\t''
+read-scope\t''
+path-hiding\t''
+alias-free\t''
+network-scope\t''
+socket-scope\t''
+process-scope\t''
+process-hiding\t''
+no-gain\t''
+clean-start\t''
+ceilings\t''
+teardown\t''"
+complete -c confine -n "__fish_confine_needs_command" -l waive -d 'Start even where this host cannot keep this promise' -r -f -a "write-scope\t''
+metadata-scope\t''
+read-scope\t''
+path-hiding\t''
+alias-free\t''
+network-scope\t''
+socket-scope\t''
+process-scope\t''
+process-hiding\t''
+no-gain\t''
+clean-start\t''
+ceilings\t''
+teardown\t''"
+complete -c confine -n "__fish_confine_needs_command" -l allow -d 'Allow something that is refused by default' -r -f -a "broad-workspace\t''
+userns\t''
+unix-datagram\t''"
+complete -c confine -n "__fish_confine_needs_command" -l namespaces -d 'Whether to build the boundary with namespaces' -r -f -a "auto\t''
+off\t''"
+complete -c confine -n "__fish_confine_needs_command" -l status-fd -d 'Write JSON lines about the start to this descriptor' -r
+complete -c confine -n "__fish_confine_needs_command" -l read-only -d 'Show the workspaces read-only'
+complete -c confine -n "__fish_confine_needs_command" -l no-toolchains -d 'Do not show the toolchains and caches that PATH leads to'
+complete -c confine -n "__fish_confine_needs_command" -l strict -d 'Require every promise'
+complete -c confine -n "__fish_confine_needs_command" -s v -l verbose -d 'Say on standard error how the promises are kept'
+complete -c confine -n "__fish_confine_needs_command" -l timings -d 'Say on standard error how long each step took'
+complete -c confine -n "__fish_confine_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c confine -n "__fish_confine_needs_command" -s V -l version -d 'Print version'
+complete -c confine -n "__fish_confine_needs_command" -a "check" -d 'Tell which promises this host can keep, and the fix for the rest'
+complete -c confine -n "__fish_confine_needs_command" -a "explain" -d 'Show how a run would be confined, and run nothing'
+complete -c confine -n "__fish_confine_needs_command" -a "scan" -d 'List files in DIR that have a name elsewhere too, and device nodes'
+complete -c confine -n "__fish_confine_using_subcommand check" -l json -d 'Print one JSON object instead of text'
+complete -c confine -n "__fish_confine_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c confine -n "__fish_confine_using_subcommand explain" -s w -l workspace -d 'A directory that COMMAND may change; never guessed' -r -f -a "(__fish_complete_directories)"
+complete -c confine -n "__fish_confine_using_subcommand explain" -s C -l chdir -d 'Start COMMAND in this directory' -r -f -a "(__fish_complete_directories)"
+complete -c confine -n "__fish_confine_using_subcommand explain" -l hardlinks -d 'What to do about files that have a name outside the workspace too' -r -f -a "reject\t''
+protect\t''"
+complete -c confine -n "__fish_confine_using_subcommand explain" -l git -d 'How to treat .git and other files that run later by themselves' -r -f -a "guard\t''
+read-only\t''
+free\t''"
+complete -c confine -n "__fish_confine_using_subcommand explain" -l state -d 'Keep HOME and /tmp in this directory from one run to the next' -r -f -a "(__fish_complete_directories)"
+complete -c confine -n "__fish_confine_using_subcommand explain" -l ro -d 'Let COMMAND read (and execute) this file or directory' -r -F
+complete -c confine -n "__fish_confine_using_subcommand explain" -l rw -d 'Let COMMAND change this file or directory' -r -F
+complete -c confine -n "__fish_confine_using_subcommand explain" -l hide -d 'Hide this file or directory from COMMAND' -r -F
+complete -c confine -n "__fish_confine_using_subcommand explain" -l seal -d 'Let COMMAND read this directory, apart from its sockets, FIFOs and locks' -r -F
+complete -c confine -n "__fish_confine_using_subcommand explain" -l net -d 'Which network COMMAND has' -r -f -a "none\t''
+host\t''"
+complete -c confine -n "__fish_confine_using_subcommand explain" -l loopback -d 'Which loopback COMMAND has while --net is none' -r -f -a "private\t''
+off\t''
+host\t''"
+complete -c confine -n "__fish_confine_using_subcommand explain" -l listen -d 'Let COMMAND accept TCP connections from outside at this port' -r
+complete -c confine -n "__fish_confine_using_subcommand explain" -l connect -d 'Let COMMAND connect to this TCP port of any host' -r
+complete -c confine -n "__fish_confine_using_subcommand explain" -l env -d 'Pass one variable on, or set it' -r
+complete -c confine -n "__fish_confine_using_subcommand explain" -l env-file -d 'Set variables from a file that only you can read, or a pipe' -r -F
+complete -c confine -n "__fish_confine_using_subcommand explain" -l fd -d 'Pass this descriptor on besides 0, 1 and 2' -r
+complete -c confine -n "__fish_confine_using_subcommand explain" -l user -d 'Run COMMAND as this user, without further groups (for root)' -r
+complete -c confine -n "__fish_confine_using_subcommand explain" -l max-procs -d 'Most processes and threads at one time, of the whole tree' -r
+complete -c confine -n "__fish_confine_using_subcommand explain" -l max-memory -d 'Most memory of the whole tree, page cache and private /tmp included' -r
+complete -c confine -n "__fish_confine_using_subcommand explain" -l max-tmp -d 'Most that private /tmp and HOME hold together, for the whole tree' -r
+complete -c confine -n "__fish_confine_using_subcommand explain" -l max-disk -d 'Most that the whole tree may add to the workspaces' -r
+complete -c confine -n "__fish_confine_using_subcommand explain" -l max-output -d 'Most that the whole tree may write to each of stdout and stderr' -r
+complete -c confine -n "__fish_confine_using_subcommand explain" -l on-output-limit -d 'What happens at --max-output' -r -f -a "truncate\t''
+kill\t''"
+complete -c confine -n "__fish_confine_using_subcommand explain" -l max-cpu -d 'Most processor time of the whole tree' -r
+complete -c confine -n "__fish_confine_using_subcommand explain" -l max-file-size -d 'Largest file that each process may write' -r
+complete -c confine -n "__fish_confine_using_subcommand explain" -l max-open-files -d 'Most descriptors that each process may hold' -r
+complete -c confine -n "__fish_confine_using_subcommand explain" -l timeout -d 'End the whole tree after this time; the exit status is then 124' -r
+complete -c confine -n "__fish_confine_using_subcommand explain" -l grace -d 'How long the tree may take to end after --timeout' -r
+complete -c confine -n "__fish_confine_using_subcommand explain" -l require -d 'Refuse to start unless this promise can be kept' -r -f -a "write-scope\t''
+metadata-scope\t''
+read-scope\t''
+path-hiding\t''
+alias-free\t''
+network-scope\t''
+socket-scope\t''
+process-scope\t''
+process-hiding\t''
+no-gain\t''
+clean-start\t''
+ceilings\t''
+teardown\t''"
+complete -c confine -n "__fish_confine_using_subcommand explain" -l waive -d 'Start even where this host cannot keep this promise' -r -f -a "write-scope\t''
+metadata-scope\t''
+read-scope\t''
+path-hiding\t''
+alias-free\t''
+network-scope\t''
+socket-scope\t''
+process-scope\t''
+process-hiding\t''
+no-gain\t''
+clean-start\t''
+ceilings\t''
+teardown\t''"
+complete -c confine -n "__fish_confine_using_subcommand explain" -l allow -d 'Allow something that is refused by default' -r -f -a "broad-workspace\t''
+userns\t''
+unix-datagram\t''"
+complete -c confine -n "__fish_confine_using_subcommand explain" -l namespaces -d 'Whether to build the boundary with namespaces' -r -f -a "auto\t''
+off\t''"
+complete -c confine -n "__fish_confine_using_subcommand explain" -l status-fd -d 'Write JSON lines about the start to this descriptor' -r
+complete -c confine -n "__fish_confine_using_subcommand explain" -l read-only -d 'Show the workspaces read-only'
+complete -c confine -n "__fish_confine_using_subcommand explain" -l no-toolchains -d 'Do not show the toolchains and caches that PATH leads to'
+complete -c confine -n "__fish_confine_using_subcommand explain" -l strict -d 'Require every promise'
+complete -c confine -n "__fish_confine_using_subcommand explain" -s v -l verbose -d 'Say on standard error how the promises are kept'
+complete -c confine -n "__fish_confine_using_subcommand explain" -l timings -d 'Say on standard error how long each step took'
+complete -c confine -n "__fish_confine_using_subcommand explain" -l json -d 'Print one JSON object instead of text'
+complete -c confine -n "__fish_confine_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c confine -n "__fish_confine_using_subcommand scan" -l separate -d 'Give every file that has a name elsewhere too an inode of its own'
+complete -c confine -n "__fish_confine_using_subcommand scan" -l json -d 'Print one JSON object instead of text'
+complete -c confine -n "__fish_confine_using_subcommand scan" -s h -l help -d 'Print help (see more with \'--help\')'
