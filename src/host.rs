@@ -118,30 +118,39 @@ pub fn has_sys_admin() -> bool {
 
 fn lack(step: &str, error: io::Error) -> Lack {
     let errno = error.raw_os_error().map(Errno::from_raw);
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
-    let help = if read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1" {
-        Some(
-            "AppArmor restricts user namespaces here: load a profile for confine with `userns,` (the packages \
-             install one)",
-        )
-    } else if read("/proc/sys/kernel/unprivileged_userns_clone") == "0" {
-        Some("sudo sysctl kernel.unprivileged_userns_clone=1")
-    } else if read("/proc/sys/user/max_user_namespaces") == "0" {
-        Some("sudo sysctl user.max_user_namespaces=10000")
+    let is = |path: &str, value: &str| std::fs::read_to_string(path).is_ok_and(|text| text.trim() == value);
+    let help = if errno == Some(Errno::EPERM) && std::env::var_os("CONFINE").is_some() {
+        // A landlocked process cannot mount, so no option of the outer run would help.
+        Some("this runs inside confine already, whose own boundary holds here too".to_owned())
+    } else if is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
+        Some(apparmor_profile())
+    } else if is("/proc/sys/kernel/unprivileged_userns_clone", "0") {
+        Some("sudo sysctl kernel.unprivileged_userns_clone=1".to_owned())
+    } else if is("/proc/sys/user/max_user_namespaces", "0") {
+        Some("sudo sysctl user.max_user_namespaces=10000".to_owned())
     } else if errno == Some(Errno::ENOSPC) {
-        Some("the limit user.max_user_namespaces or the nesting depth of 32 is reached")
-    } else if std::env::var_os("CONFINE").is_some() {
-        Some("confine is already confined; the outer run can lift this with `--allow userns`")
+        Some("the limit user.max_user_namespaces or the nesting depth of 32 is reached".to_owned())
     } else if errno == Some(Errno::EPERM) {
         Some(
-            "a container or LSM refuses user namespaces: run the container with a seccomp profile that allows \
-             unshare, or with `--security-opt seccomp=unconfined`",
+            "in a container, start it with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined` \
+             or with profiles that allow unshare, mount and pivot_root"
+                .to_owned(),
         )
     } else {
         None
     };
     Lack {
         why: format!("user namespaces are not to be had here ({step}: {})", crate::error::describe(&error)),
-        help: help.map(str::to_owned),
+        help,
     }
+}
+
+/// The rule of Ubuntu's own profiles: nothing is confined, user namespaces are allowed.
+fn apparmor_profile() -> String {
+    let program = std::env::current_exe().unwrap_or_else(|_| "/usr/bin/confine".into());
+    let quoted = crate::error::paste(program.as_os_str());
+    format!(
+        "printf 'abi <abi/4.0>,\\nprofile confine \"%s\" flags=(unconfined) {{ userns, }}\\n' {quoted} | sudo tee \
+         /etc/apparmor.d/confine && sudo apparmor_parser -r /etc/apparmor.d/confine"
+    )
 }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use confine::cli::{self, Request};
@@ -24,14 +25,28 @@ fn main() -> ExitCode {
     }
 }
 
+/// `confine check` found a default promise that does not hold.
+const NOT_ALL_HOLD: u8 = 1;
+
 fn run() -> Result<u8> {
     // First of all: no descriptor of confine's own may land on 0, 1 or 2.
     descriptors::fill_standard().map_err(|source| Error::step("open /dev/null", source))?;
     match cli::parse(std::env::args_os())? {
         Request::Help(text) | Request::Version(text) => print(&text).map(|()| 0),
         Request::Run(invocation) => commands::run::run(invocation),
-        Request::Check { .. } | Request::Explain { .. } | Request::Scan { .. } => {
-            Err(Error::refused("not available yet"))
+        Request::Check { json } => {
+            let checked = commands::check::run(json)?;
+            print(&checked.text)?;
+            Ok(if checked.holds { 0 } else { NOT_ALL_HOLD })
+        }
+        Request::Explain { invocation, json } => {
+            let explained = commands::explain::run(&invocation, json)?;
+            print(&explained.text)?;
+            explained.refusal.map_or(Ok(0), Err)
+        }
+        Request::Scan { dirs, separate, json } => {
+            let dirs: Vec<PathBuf> = dirs.into_iter().map(PathBuf::from).collect();
+            commands::scan::run(&dirs, separate, json)
         }
     }
 }
@@ -39,8 +54,9 @@ fn run() -> Result<u8> {
 fn print(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(()),
         // The reader has seen enough (`confine --help | head`).
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        done => done.map_err(|source| Error::step("write to standard output", source)),
+        Err(source) => Err(Error::step("write to standard output", source)),
     }
 }

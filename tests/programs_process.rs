@@ -220,7 +220,9 @@ fn an_inner_confine_refuses_what_it_cannot_keep_and_works_with_that_waived() {
         scratch.dir("w/sub");
         let refused = nested(&["--state", "/tmp/state"], "touch started");
         assert_eq!(refused.code(), Some(125), "{}", refused.tell());
-        assert!(refused.err.contains("metadata-scope cannot be kept"), "{}", refused.tell());
+        let hint = "`--waive metadata-scope --waive socket-scope`";
+        assert!(refused.err.contains("metadata-scope and socket-scope cannot be kept"), "{}", refused.tell());
+        assert!(refused.err.contains(hint), "one hint leads through: {}", refused.tell());
         assert!(!scratch.path("w/sub/started").exists());
         let waived = ["--state", "/tmp/state", "--waive", "metadata-scope", "--waive", "socket-scope"];
         let script = "echo in > file && cat file && echo kept > $HOME/x && ! echo out > ../own/own && ! cat ../own/own";

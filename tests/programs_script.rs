@@ -141,6 +141,30 @@ fn python_runs_processes_and_an_event_loop() {
     });
 }
 
+/// Sizes are the system's defaults (mq_overview(7)).
+const QUEUES: &str = r#"
+import ctypes, os
+lib = ctypes.CDLL("librt.so.1", use_errno=True)
+queue = lib.mq_open(b"/made", os.O_CREAT | os.O_RDWR, 0o600, None)
+assert queue >= 0, os.strerror(ctypes.get_errno())
+assert lib.mq_send(queue, b"hello", 5, 0) == 0
+text = ctypes.create_string_buffer(8192)
+assert lib.mq_receive(queue, text, 8192, None) == 5
+assert lib.mq_unlink(b"/made") == 0
+print(text.value.decode())
+"#;
+
+#[test]
+fn message_queues_semaphores_and_segments_of_its_own_work() {
+    need(&["/usr/bin/python3"]);
+    for_everyone(|scratch| {
+        scratch.file("w/queues.py", QUEUES);
+        let script =
+            "/usr/bin/python3 queues.py; ipcmk -Q -S 1 -M 100 >/dev/null; ipcs -q -s -m | grep -c ^0x";
+        assert_eq!(works(scratch, script), "hello\n3\n");
+    });
+}
+
 fn package(scratch: &Scratch) {
     scratch.dir("w/lib");
     scratch.file(

@@ -1,1 +1,171 @@
-//! `confine explain`.
+//! `confine explain`: the plan of a run, and nothing of the run.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+
+use serde_json::json;
+
+use super::run::{self, Prepared};
+use crate::cli::Invocation;
+use crate::enforce::limits::What;
+use crate::enforce::seccomp::Inet;
+use crate::error::{Error, Result, show};
+use crate::plan::{JSON_VERSION, Namespace, Plan};
+use crate::record::{Record, Timings};
+use crate::view::{Access, Backing, Place, Purpose};
+
+/// What is printed, and the refusal that a run would meet, if it would.
+pub struct Explained {
+    pub text: String,
+    pub refusal: Option<Error>,
+}
+
+pub fn run(invocation: &Invocation, json: bool) -> Result<Explained> {
+    let policy = &invocation.policy;
+    let mut record = Record::open(policy.status_fd)?;
+    let mut timings = Timings::new(policy.timings);
+    let prepared = run::enter(policy, &mut timings)
+        .and_then(|entered| entered.prepare(policy, Purpose::Explain, &mut timings));
+    timings.print();
+    Ok(match prepared {
+        Ok(prepared) => {
+            let text = if json { format!("{}\n", object(&prepared)) } else { prose(&prepared) };
+            Explained { text, refusal: None }
+        }
+        Err(error) => {
+            record.refused(&error);
+            let refused =
+                json!({ "status": error.status(), "message": error.to_string(), "hint": error.hint() });
+            let object = json!({ "version": JSON_VERSION, "refused": refused });
+            Explained { text: if json { format!("{object}\n") } else { String::new() }, refusal: Some(error) }
+        }
+    })
+}
+
+fn names(list: &[OsString]) -> Vec<String> {
+    list.iter().map(|name| name.to_string_lossy().into_owned()).collect()
+}
+
+fn object(prepared: &Prepared) -> serde_json::Value {
+    let Prepared { plan, view, environment, .. } = prepared;
+    json!({
+        "version": JSON_VERSION,
+        "policy": plan.id(),
+        "plan": plan,
+        "dropped": names(&environment.dropped),
+        "absent": names(&environment.absent),
+        "unguarded": view.unguarded.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),
+        "scan": view.scan.as_ref().map(|report| {
+            json!({ "entries": report.entries, "microseconds": report.elapsed.as_micros() as u64 })
+        }),
+    })
+}
+
+fn prose(prepared: &Prepared) -> String {
+    let Prepared { plan, view, environment, .. } = prepared;
+    let mut text = format!("policy {}\n\npromises\n", plan.id());
+    for (promise, layers) in &plan.promises {
+        let _ = writeln!(text, "  {:<15} {}", promise.name(), layers.join(", "));
+    }
+    if !plan.waived.is_empty() {
+        text.push_str("\ngiven up\n");
+    }
+    for (promise, why) in &plan.waived {
+        let _ = writeln!(text, "  {:<15} {why}", promise.name());
+    }
+    if let Some(supervision) = &plan.supervision {
+        let _ = writeln!(text, "\na parent stays, for\n  {}", supervision.reasons.join("\n  "));
+    }
+    text.push_str("\nview\n");
+    for place in &plan.world.view {
+        let path = show(place.path.as_os_str()).to_string();
+        let _ = writeln!(text, "  {:<6} {:<8} {path}  ({})", access(place), backing(place), place.reason);
+    }
+    if !view.unguarded.is_empty() {
+        text.push_str("\nnot guarded on this host, though they run by themselves outside\n");
+        for path in &view.unguarded {
+            let _ = writeln!(text, "  {}", show(path.as_os_str()));
+        }
+    }
+    let _ = writeln!(text, "\nnetwork\n  {}", network(plan));
+    text.push_str("\nlimits\n");
+    for limit in &plan.process.limits {
+        let (what, scope) = match limit.what {
+            What::Procs => ("threads", "of the whole tree"),
+            What::Core => ("core file", "bytes for each process"),
+            What::FileSize => ("file size", "bytes for each process"),
+            What::OpenFiles => ("open files", "for each process"),
+        };
+        let _ = writeln!(text, "  {what:<15} {} {scope}", limit.value);
+    }
+    if plan.has(Namespace::Mount) {
+        match plan.world.tmp {
+            Some(bytes) => text.push_str(&format!("  private files   {bytes} bytes in all\n")),
+            None => text.push_str("  private files   a quarter of the memory in all\n"),
+        }
+    }
+    text.push_str("\nenvironment, names only\n");
+    let mut list = |title: &str, names: &[String]| {
+        if !names.is_empty() {
+            let shown: Vec<String> = names.iter().map(|name| bare(name)).collect();
+            let _ = writeln!(text, "  {title}: {}", shown.join(" "));
+        }
+    };
+    list("passed", &plan.process.environment);
+    list("dropped", &names(&environment.dropped));
+    list("asked for and not set", &names(&environment.absent));
+    match &view.scan {
+        Some(report) => {
+            let milliseconds = report.elapsed.as_micros() as f64 / 1000.0;
+            let _ = writeln!(text, "\nscan\n  {} entries in {milliseconds:.1} ms", report.entries);
+        }
+        None => text.push_str("\nscan\n  none\n"),
+    }
+    text
+}
+
+fn access(place: &Place) -> &'static str {
+    match place.access {
+        Access::Hidden => "hidden",
+        Access::Read => "read",
+        Access::Write => "write",
+    }
+}
+
+fn backing(place: &Place) -> &'static str {
+    match place.backing {
+        Backing::Bind => "host",
+        Backing::Kept => "kept",
+        Backing::Veiled => "veiled",
+        Backing::Sealed => "sealed",
+        Backing::Layer => "layer",
+        Backing::Fresh { .. } => "private",
+        Backing::Copy => "copy",
+        Backing::Link { .. } => "link",
+        Backing::Cover { .. } => "cover",
+        Backing::Device => "device",
+        Backing::Terminal | Backing::Terminals => "terminal",
+        Backing::Proc => "proc",
+        Backing::Sys => "sys",
+        Backing::Itself => "guard",
+    }
+}
+
+fn network(plan: &Plan) -> String {
+    match (plan.process.seccomp.inet, plan.has(Namespace::Network)) {
+        (Inet::All, true) => "none but a private loopback".to_owned(),
+        (Inet::All, false) => "the host's".to_owned(),
+        (Inet::Tcp, _) => {
+            let ports = plan.world.ruleset.connect.as_deref().unwrap_or_default();
+            let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+            format!("TCP to port {} of any address; no UDP, no listening", ports.join(", "))
+        }
+        (Inet::None, _) => "none, no loopback either".to_owned(),
+    }
+}
+
+/// A variable's name is almost always plain; one that is not cannot drive a terminal.
+fn bare(name: &str) -> String {
+    let plain = name.bytes().all(|byte| byte.is_ascii_graphic());
+    if plain { name.to_owned() } else { show(name.as_ref()).to_string() }
+}

@@ -13,21 +13,18 @@ use crate::host::Host;
 use crate::plan::{self, Plan};
 use crate::policy::{Policy, env_file};
 use crate::record::{Record, Timings};
-use crate::view::View;
 use crate::view::caller::Caller;
+use crate::view::{Purpose, View};
 
 /// Becomes the command; or returns the reason why not; or, supervised, the command's status.
 pub fn run(invocation: Invocation) -> Result<u8> {
     close_inherited(&invocation.policy)?;
     let mut record = Record::open(invocation.policy.status_fd)?;
-    let timings = Timings::new(invocation.policy.timings);
-    match prepare(&invocation, timings) {
-        Ok(prepared) => {
-            if let Some(report) = &prepared.view.scan {
-                record.scanned(report.entries, report.elapsed.as_micros());
-            }
-            prepared.start(invocation, record)
-        }
+    let mut timings = Timings::new(invocation.policy.timings);
+    let prepared = enter(&invocation.policy, &mut timings)
+        .and_then(|entered| entered.prepare(&invocation.policy, Purpose::Run, &mut timings));
+    match prepared {
+        Ok(prepared) => prepared.start(&invocation.command, record, timings),
         Err(error) => {
             record.refused(&error);
             Err(error)
@@ -35,17 +32,14 @@ pub fn run(invocation: Invocation) -> Result<u8> {
     }
 }
 
-/// Everything that can be refused, before anything but this process has changed.
-pub struct Prepared {
-    pub plan: Plan,
-    pub view: View,
+/// What was read and entered before the view: of the host, only this process has changed.
+pub struct Entered {
     pub caller: Caller,
-    pub environment: Composed,
-    timings: Timings,
+    pub host: Host,
+    pairs: Vec<(OsString, OsString)>,
 }
 
-pub fn prepare(invocation: &Invocation, mut timings: Timings) -> Result<Prepared> {
-    let policy = &invocation.policy;
+pub fn enter(policy: &Policy, timings: &mut Timings) -> Result<Entered> {
     // Before ids are mapped: owners are checked.
     let pairs = read_env_files(policy)?;
     let standard = descriptors::check_standard()?;
@@ -61,23 +55,60 @@ pub fn prepare(invocation: &Invocation, mut timings: Timings) -> Result<Prepared
         return Err(Error::refused("--user is for root"));
     }
     timings.mark("host");
-    let view = View::resolve(policy, &caller, &host)?;
-    timings.mark("view");
-    let environment = compose(policy, &caller, &view, &host, &pairs);
-    let names = environment.pairs.iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
-    let plan = Plan::decide(policy, &view, &host, (caller.uid, caller.gid), names)?;
-    timings.mark("plan");
-    Ok(Prepared { plan, view, caller, environment, timings })
+    Ok(Entered { caller, host, pairs })
+}
+
+impl Entered {
+    /// Everything else that can be refused.
+    pub fn prepare(self, policy: &Policy, purpose: Purpose, timings: &mut Timings) -> Result<Prepared> {
+        let Entered { caller, host, pairs } = self;
+        // Before anything is looked through or made.
+        plan::promises(policy, &host)?;
+        let view = View::resolve(policy, &caller, &host, purpose)?;
+        timings.mark("view");
+        let environment = compose(policy, &caller, &view, &host, &pairs);
+        let names = environment.pairs.iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
+        let plan = Plan::decide(policy, &view, &host, (caller.uid, caller.gid), names)?;
+        if !host.namespaces() && !view.shows(&caller.cwd) {
+            return Err(caller.outside_view());
+        }
+        timings.mark("plan");
+        Ok(Prepared { plan, view, caller, environment })
+    }
+}
+
+/// A run that nothing but the kernel can refuse any more.
+pub struct Prepared {
+    pub plan: Plan,
+    pub view: View,
+    pub caller: Caller,
+    pub environment: Composed,
 }
 
 impl Prepared {
-    fn start(self, invocation: Invocation, record: Record) -> Result<u8> {
-        let Prepared { plan, view, caller, mut environment, timings } = self;
+    pub fn start(self, command: &[OsString], mut record: Record, timings: Timings) -> Result<u8> {
+        let Prepared { plan, view, caller, mut environment } = self;
+        if let Some(report) = &view.scan {
+            record.scanned(report.entries, report.elapsed.as_micros());
+        }
         let note = plan::note::text(&plan, &view);
         let id = plan.id();
         environment.pairs.push(("CONFINE_POLICY".into(), id.into()));
-        let target = exec::Target::prepare(&invocation.command, &environment.pairs, &caller.cwd)?;
-        enforce::apply(enforce::Run { plan: &plan, view, caller: &caller, target, note, record, timings })
+        match exec::Target::prepare(command, &environment.pairs, &caller.cwd) {
+            Ok(target) => enforce::apply(enforce::Run {
+                plan: &plan,
+                view,
+                caller: &caller,
+                target,
+                note,
+                record,
+                timings,
+            }),
+            Err(error) => {
+                record.refused(&error);
+                Err(error)
+            }
+        }
     }
 }
 
@@ -110,15 +141,24 @@ fn compose(
     pairs: &[(OsString, OsString)],
 ) -> Composed {
     let viewed = host.namespaces();
-    let state = policy.state.as_ref().map(|state| caller.absolute(state));
-    let (home, tmp) = match state {
-        Some(state) if !viewed => (state.join("home"), state.join("tmp")),
-        _ => (view.home.clone(), PathBuf::from("/tmp")),
-    };
+    let tmp = if viewed { PathBuf::from("/tmp") } else { view.tmp.clone() };
+    let home = view.home.clone();
     let mut fixed: Vec<(OsString, OsString)> =
         vec![("CONFINE".into(), "1".into()), ("HOME".into(), home.into())];
-    if viewed {
-        fixed.push(("CONFINE_NOTE".into(), Path::new(mounts::OWN).join("note").into()));
+    match &view.state {
+        _ if viewed => fixed.push(("CONFINE_NOTE".into(), Path::new(mounts::OWN).join("note").into())),
+        Some(state) => fixed.push(("CONFINE_NOTE".into(), state.path.join("note").into())),
+        None => {}
+    }
+    if !viewed {
+        // Looked for under HOME by default, which is elsewhere now.
+        for (name, path) in view.tools.iter().filter(|(name, _)| caller.variable(name).is_none()) {
+            fixed.push((name.into(), path.into()));
+        }
+        // resolver(5): stands for the private resolv.conf where only TCP ports are granted.
+        if !policy.network.connect.is_empty() {
+            fixed.push(("RES_OPTIONS".into(), "use-vc".into()));
+        }
     }
     for name in ["TMPDIR", "TMP", "TEMP"] {
         let points_elsewhere = caller.variable(name).is_some_and(|value| value != tmp.as_os_str());

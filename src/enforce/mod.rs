@@ -4,6 +4,7 @@
 
 pub mod credentials;
 pub mod descriptors;
+mod direct;
 pub mod environment;
 pub mod exec;
 mod kept;
@@ -17,8 +18,7 @@ pub mod standard;
 mod veil;
 
 use std::fs;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::error::{Error, Result, paste, show};
 use crate::plan::{Namespace, Plan};
@@ -27,7 +27,7 @@ use crate::supervise::monitor::Monitor;
 use crate::supervise::{self, Role};
 use crate::sys;
 use crate::view::caller::Caller;
-use crate::view::{Access, Backing, Source, View};
+use crate::view::{Access, Backing, View};
 
 /// Everything a run needs besides the plan: what is open, and what must not be written down.
 pub struct Run<'a> {
@@ -42,8 +42,13 @@ pub struct Run<'a> {
 
 /// Closes the boundary around this process and becomes the command. Returns with the reason why not; or, as the
 /// parent of a supervised command, with its status.
-pub fn apply(run: Run<'_>) -> Result<u8> {
-    let Run { plan, view, caller, target, note, mut record, mut timings } = run;
+pub fn apply(mut run: Run<'_>) -> Result<u8> {
+    let mut record = std::mem::take(&mut run.record);
+    steps(run, &mut record).inspect_err(|error| record.refused(error))
+}
+
+fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
+    let Run { plan, view, caller, target, note, mut timings, .. } = run;
     let writable = writable_roots(&view);
     let viewed = plan.has(Namespace::Mount);
 
@@ -81,7 +86,7 @@ pub fn apply(run: Run<'_>) -> Result<u8> {
         served.push(root);
         (grants, served)
     } else {
-        (without_view(view)?, Vec::new())
+        (direct::grants(view, &note)?, Vec::new())
     };
     timings.mark("pivot");
     // What has served is left to execve, which closes it with all others: a close each would be a hundred calls.
@@ -115,9 +120,7 @@ pub fn apply(run: Run<'_>) -> Result<u8> {
     timings.mark("self-check");
     record.started(plan)?;
     timings.print();
-    let error = target.become_it();
-    record.refused(&error);
-    Err(error)
+    Err(target.become_it())
 }
 
 fn writable_roots(view: &View) -> Vec<PathBuf> {
@@ -147,16 +150,9 @@ fn raise_oom_score() {
 /// By path, and compared: a working directory kept over the pivot would still see `..` of the old root.
 fn enter_directory(caller: &Caller) -> Result<()> {
     use std::os::unix::fs::MetadataExt;
-    let invisible = || {
-        Error::refused(format!(
-            "the working directory {} is not visible inside",
-            show(caller.cwd.as_os_str())
-        ))
-        .with_hint("start in the workspace: `--chdir WORKSPACE`")
-    };
-    std::env::set_current_dir(&caller.cwd).map_err(|_| invisible())?;
+    std::env::set_current_dir(&caller.cwd).map_err(|_| caller.outside_view())?;
     let here = fs::metadata(".").map_err(|error| Error::path("look at", ".", error))?;
-    if (here.dev(), here.ino()) == caller.cwd_object { Ok(()) } else { Err(invisible()) }
+    if (here.dev(), here.ino()) == caller.cwd_object { Ok(()) } else { Err(caller.outside_view()) }
 }
 
 /// With the command's own identity, which for root has no capability to override a mode any more.
@@ -177,61 +173,6 @@ fn check_writable(roots: &[PathBuf]) -> Result<()> {
             )),
             _ => error.with_hint("show it with `--read-only`"),
         });
-    }
-    Ok(())
-}
-
-/// Where there is no view, the host's own paths are granted.
-fn without_view(view: View) -> Result<Vec<mounts::Grant>> {
-    let hidden: Vec<PathBuf> = view
-        .places()
-        .filter(|place| place.access == Access::Hidden)
-        .map(|place| place.path.clone())
-        .collect();
-    let mut grants = Vec::new();
-    for (path, entry) in view.entries {
-        let right = match (entry.place.access, &entry.place.backing) {
-            (_, Backing::Device) => mounts::Right::Device,
-            (Access::Write, Backing::Bind | Backing::Kept) => mounts::Right::Write,
-            (Access::Read, Backing::Bind | Backing::Veiled | Backing::Proc | Backing::Sys)
-            | (_, Backing::Layer) => mounts::Right::Read,
-            _ => continue,
-        };
-        if let Source::Object { fd, directory } = entry.source {
-            grant_around(fd, directory, &path, right, &hidden, &mut grants)
-                .map_err(|error| Error::path("look into", path, error))?;
-        }
-    }
-    Ok(grants)
-}
-
-/// Landlock cannot take away: a tree with something hidden in it is granted as its other children.
-fn grant_around(
-    fd: OwnedFd,
-    directory: bool,
-    path: &Path,
-    right: mounts::Right,
-    hidden: &[PathBuf],
-    grants: &mut Vec<mounts::Grant>,
-) -> std::io::Result<()> {
-    use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
-    if !hidden.iter().any(|hidden| hidden.starts_with(path)) {
-        grants.push(mounts::Grant { fd, right, directory });
-        return Ok(());
-    }
-    if hidden.iter().any(|hidden| hidden == path) {
-        return Ok(());
-    }
-    for child in fs::read_dir(format!("/proc/self/fd/{}", fd.as_raw_fd()))? {
-        let name = child?.file_name();
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let Ok(inner) = openat(&fd, &name, flags, Mode::empty()) else { continue };
-        // A rule on a link itself matches nothing; what it leads to is another path.
-        let kind = FileType::from_raw_mode(fstat(&inner)?.st_mode);
-        if kind != FileType::Symlink {
-            let directory = kind == FileType::Directory;
-            grant_around(inner, directory, &path.join(&name), right, hidden, grants)?;
-        }
     }
     Ok(())
 }

@@ -22,7 +22,7 @@ use rustix::mount::{
 };
 
 use super::kept;
-use super::veil::Veil;
+use super::veil::{Veil, unreadable};
 use crate::error::{Error, Result};
 use crate::plan::{Namespace, Plan};
 use crate::sys::{self, MountAttr};
@@ -230,10 +230,8 @@ impl Builder<'_> {
         if place.backing == Backing::Sys && !fresh {
             self.cover_below_sys()?;
         }
-        if place.backing == Backing::Veiled
-            && let Some(veil) = &self.veil
-        {
-            for (path, directory) in veil.unreadable(&mount, &place.path)? {
+        if place.backing == Backing::Veiled {
+            for (path, directory) in unreadable(&mount, &place.path)? {
                 self.cover(&path, directory, Region::Foreign)?;
             }
         }
@@ -544,6 +542,12 @@ impl Builder<'_> {
                 openat(&self.root, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
             self.grants.push(Grant { fd, right, directory: true });
         }
+        match queues() {
+            Ok(fd) => self.grants.push(Grant { fd, right: Right::Write, directory: true }),
+            // A kernel without POSIX message queues.
+            Err(Errno::NODEV) => {}
+            Err(error) => return Err(error.into()),
+        }
         Ok(())
     }
 }
@@ -592,6 +596,14 @@ fn devpts() -> io::Result<OwnedFd> {
     fsconfig_create(&fs)?;
     let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     Ok(fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, flags)?)
+}
+
+/// The message queues of this IPC namespace. Landlock takes mq_open(3) for an open beneath their file system's root,
+/// which no path leads to; a rule on that inode holds wherever it is mounted, or nowhere.
+fn queues() -> rustix::io::Result<OwnedFd> {
+    let fs = fsopen("mqueue", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&fs)?;
+    fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::MOUNT_ATTR_NOSUID)
 }
 
 fn write_file(

@@ -46,10 +46,16 @@ impl Status {
         if emptied.bounding && self.bounding != 0 {
             return failed("the capability bounding set is not empty");
         }
-        // Visible, readable by its mode, and not granted: only Landlock can deny it. Without a view of our own
-        // the root directory is that object.
-        let canary = Path::new(OWN).join("self-check");
-        let opened = if view { fs::File::open(canary).map(drop) } else { fs::read_dir("/").map(drop) };
+        // Visible, permitted by its mode, and not granted: only Landlock can deny it. Without a view of our own that
+        // is a file of this process which everybody may write; where /proc is read-only, the root directory.
+        let opened = if view {
+            fs::File::open(Path::new(OWN).join("self-check")).map(drop)
+        } else {
+            match fs::OpenOptions::new().write(true).open("/proc/self/comm") {
+                Err(error) if error.raw_os_error() == Some(libc::EROFS) => fs::read_dir("/").map(drop),
+                other => other.map(drop),
+            }
+        };
         match opened {
             Err(error) if error.raw_os_error() == Some(libc::EACCES) => Ok(()),
             _ => failed("Landlock does not deny what was not granted"),

@@ -39,39 +39,39 @@ impl Veil {
             let _ = sys::mount_setattr(tree.as_fd(), libc::AT_RECURSIVE, &attr);
         }
     }
+}
 
-    /// What others cannot read, where no map could be put on: to be covered.
-    pub fn unreadable(&self, mount: &OwnedFd, at: &Path) -> io::Result<Vec<(PathBuf, bool)>> {
-        let mut found = Vec::new();
-        // The map shows at the root of the tree: it is root's nowhere but where the map is missing.
-        if rustix::fs::fstat(mount)?.st_uid != 0 {
-            return Ok(found);
-        }
-        let base = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
-        let mut left: Vec<PathBuf> = match WALKED.iter().find(|walked| Path::new(walked).starts_with(at)) {
-            _ if WALKED.iter().any(|walked| at.starts_with(walked)) => vec![PathBuf::new()],
-            Some(_) => WALKED
-                .iter()
-                .filter_map(|walked| Path::new(walked).strip_prefix(at).ok())
-                .map(Path::to_owned)
-                .collect(),
-            None => return Ok(found),
-        };
-        while let Some(directory) = left.pop() {
-            let Ok(entries) = fs::read_dir(base.join(&directory)) else { continue };
-            for entry in entries {
-                let entry = entry?;
-                let metadata = entry.metadata()?;
-                let name = directory.join(entry.file_name());
-                let wanted = if metadata.is_dir() { 0o005 } else { 0o004 };
-                if metadata.is_symlink() {
-                } else if metadata.mode() & wanted != wanted {
-                    found.push((at.join(name), metadata.is_dir()));
-                } else if metadata.is_dir() {
-                    left.push(name);
-                }
+/// What others cannot read, where no map could be put on: to be covered.
+pub fn unreadable(mount: &OwnedFd, at: &Path) -> io::Result<Vec<(PathBuf, bool)>> {
+    let mut found = Vec::new();
+    // The map shows at the root of the tree: it is root's nowhere but where the map is missing.
+    if rustix::fs::fstat(mount)?.st_uid != 0 {
+        return Ok(found);
+    }
+    let base = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
+    let mut left: Vec<PathBuf> = match WALKED.iter().find(|walked| Path::new(walked).starts_with(at)) {
+        _ if WALKED.iter().any(|walked| at.starts_with(walked)) => vec![PathBuf::new()],
+        Some(_) => WALKED
+            .iter()
+            .filter_map(|walked| Path::new(walked).strip_prefix(at).ok())
+            .map(Path::to_owned)
+            .collect(),
+        None => return Ok(found),
+    };
+    while let Some(directory) = left.pop() {
+        let Ok(entries) = fs::read_dir(base.join(&directory)) else { continue };
+        for entry in entries {
+            let entry = entry?;
+            let metadata = entry.metadata()?;
+            let name = directory.join(entry.file_name());
+            let wanted = if metadata.is_dir() { 0o005 } else { 0o004 };
+            if metadata.is_symlink() {
+            } else if metadata.mode() & wanted != wanted {
+                found.push((at.join(name), metadata.is_dir()));
+            } else if metadata.is_dir() {
+                left.push(name);
             }
         }
-        Ok(found)
     }
+    Ok(found)
 }

@@ -4,6 +4,8 @@
 mod id;
 pub mod note;
 mod promises;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -13,10 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::enforce::limits;
 use crate::enforce::seccomp;
-use crate::error::{Error, Result};
-use crate::host::{Host, Landlock, World};
-use crate::policy::{Allowance, Listen, Loopback, Net, Policy, Promise};
-use crate::view::{Backing, Place, View};
+use crate::error::{Error, Result, paste, show};
+use crate::host::{Host, Lack, Landlock, World};
+use crate::policy::{Allowance, Git, Hardlinks, Listen, Loopback, Net, Policy, Promise};
+use crate::view::{Access, Backing, Place, Root, View};
 
 pub use promises::{Outcome, outcomes};
 
@@ -103,30 +105,10 @@ impl Plan {
         identity: (u32, u32),
         environment: Vec<String>,
     ) -> Result<Plan> {
-        refuse_unbuilt(policy)?;
+        let Promises { kept: promises, waived } = promises(policy, host)?;
         let supervision = supervision(policy, host);
         let namespaces = namespaces(policy, host, supervision.is_some());
-        refuse_without_view(policy, view, &namespaces)?;
-        let (mut promises, mut waived) = (BTreeMap::new(), BTreeMap::new());
-        for (promise, outcome) in outcomes(policy, host, &namespaces) {
-            match outcome {
-                Outcome::Kept(layers) => {
-                    promises.insert(promise, layers.into_iter().map(str::to_owned).collect());
-                }
-                Outcome::Lacking(lack) if policy.waive.contains(&promise) => {
-                    waived.insert(promise, lack.why);
-                }
-                Outcome::Lacking(lack) if is_wanted(policy, promise, &namespaces) => {
-                    let error = Error::refused(format!("{promise} cannot be kept: {}", lack.why));
-                    let waive = format!("or give it up with `--waive {promise}`");
-                    return Err(error.with_hint(match lack.help {
-                        Some(help) => format!("{help}; {waive}"),
-                        None => waive,
-                    }));
-                }
-                Outcome::Lacking(_) => {}
-            }
-        }
+        refuse_without_view(view, host)?;
         let inet = match (policy.network.net, policy.network.connect.is_empty(), policy.network.loopback) {
             (Net::Host, ..) => seccomp::Inet::All,
             (Net::None, false, _) => seccomp::Inet::Tcp,
@@ -184,8 +166,39 @@ impl Plan {
     }
 }
 
+/// What is promised, and what was given up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Promises {
+    pub kept: BTreeMap<Promise, Vec<String>>,
+    pub waived: BTreeMap<Promise, String>,
+}
+
+/// The part of the decision that needs no view: a run that is refused here has looked at nothing yet.
+pub fn promises(policy: &Policy, host: &Host) -> Result<Promises> {
+    refuse_unbuilt(policy)?;
+    let namespaces = namespaces(policy, host, supervision(policy, host).is_some());
+    let (mut kept, mut waived, mut lacking) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+    for (promise, outcome) in outcomes(policy, host, &namespaces) {
+        match outcome {
+            Outcome::Kept(layers) => {
+                kept.insert(promise, layers.into_iter().map(str::to_owned).collect());
+            }
+            Outcome::Lacking(lack) if policy.waive.contains(&promise) && can_be_waived(promise) => {
+                waived.insert(promise, lack.why);
+            }
+            Outcome::Lacking(lack) if is_wanted(policy, promise, &namespaces) => {
+                lacking.push((promise, lack));
+            }
+            Outcome::Lacking(_) => {}
+        }
+    }
+    refuse_lacking(policy, host, &lacking)?;
+    refuse_options(policy, host)?;
+    Ok(Promises { kept, waived })
+}
+
 /// The default set, what was required, and less nothing: a waiver matters only where a promise is lacking.
-fn is_wanted(policy: &Policy, promise: Promise, namespaces: &[Namespace]) -> bool {
+pub fn is_wanted(policy: &Policy, promise: Promise, namespaces: &[Namespace]) -> bool {
     match promise {
         Promise::ProcessHiding | Promise::Teardown => policy.require.contains(&promise),
         Promise::PathHiding => !namespaces.is_empty() || policy.require.contains(&promise),
@@ -253,38 +266,98 @@ fn refuse_unbuilt(policy: &Policy) -> Result<()> {
     }
 }
 
-/// What only a view can do: Landlock adds rights and takes none away.
-fn refuse_without_view(policy: &Policy, view: &View, namespaces: &[Namespace]) -> Result<()> {
-    if namespaces.contains(&Namespace::Mount) {
+/// Every promise that is lacking in one message, so that one look says all that must be decided.
+fn refuse_lacking(policy: &Policy, host: &Host, lacking: &[(Promise, Lack)]) -> Result<()> {
+    if lacking.is_empty() {
         return Ok(());
     }
-    const HINT: &str = "this host has no namespaces to do it with: `confine check` says why";
-    if policy.user.is_some() {
-        return Err(Error::refused("--user needs a mount namespace").with_hint(HINT));
+    let shared = match &host.world {
+        World::Missing(lack) => format!(", and {}", lack.why),
+        World::User | World::Privileged => String::new(),
+    };
+    let (mut names, mut whys, mut hints) = (Vec::new(), Vec::<&str>::new(), Vec::<&str>::new());
+    for (promise, lack) in lacking {
+        let why = lack.why.strip_suffix(&shared).unwrap_or(&lack.why);
+        names.push(promise.name());
+        whys.extend(Some(why).filter(|why| !whys.contains(why)));
+        hints.extend(lack.help.as_deref().filter(|help| !hints.contains(help)));
+    }
+    let mut message = format!("{} cannot be kept: {}", names.join(" and "), whys.join("; "));
+    if lacking.iter().any(|(_, lack)| lack.why.ends_with(&shared)) {
+        message.push_str(&shared);
+    }
+    let waivers: Vec<String> = lacking
+        .iter()
+        .filter(|(promise, _)| can_be_waived(*promise))
+        .map(|(promise, _)| format!("--waive {promise}"))
+        .collect();
+    let mut hint = hints.join("; ");
+    if waivers.len() == lacking.len() {
+        let home = !host.namespaces() && policy.state.is_none();
+        let state = if home { "` and HOME with `--state DIR" } else { "" };
+        let or = if hint.is_empty() { "" } else { "; or " };
+        let them = if waivers.len() == 1 { "it" } else { "them" };
+        hint.push_str(&format!("{or}give {them} up with `{}{state}`", waivers.join(" ")));
+    }
+    let error = Error::refused(message);
+    Err(if hint.is_empty() { error } else { error.with_hint(hint) })
+}
+
+/// Without Landlock nothing is left that rules files, and the self-check would find that out.
+fn can_be_waived(promise: Promise) -> bool {
+    !matches!(promise, Promise::WriteScope | Promise::ReadScope)
+}
+
+/// Options that mean something only where there is a view: Landlock adds rights and takes none away.
+fn refuse_options(policy: &Policy, host: &Host) -> Result<()> {
+    let World::Missing(lack) = &host.world else { return Ok(()) };
+    let options = [
+        ("--user", policy.user.is_some()),
+        ("--git read-only", policy.git == Git::ReadOnly),
+        ("--hardlinks protect", policy.hardlinks == Hardlinks::Protect),
+    ];
+    if let Some((option, _)) = options.iter().find(|(_, asked)| *asked) {
+        return Err(without_view(format!("{option} needs a mount namespace"), lack));
     }
     if policy.state.is_none() {
-        return Err(Error::refused("a private HOME needs a mount namespace")
+        return Err(Error::refused(format!("HOME and /tmp cannot be private here: {}", lack.why))
             .with_hint("keep HOME and TMPDIR in a directory of your own: `--state DIR`"));
     }
-    let inside = |place: &&Place| {
-        view.roots
-            .iter()
-            .any(|root| root.writable && place.path != root.path && place.path.starts_with(&root.path))
+    Ok(())
+}
+
+fn without_view(what: String, lack: &Lack) -> Error {
+    let error = Error::refused(format!("{what}: {}", lack.why));
+    match &lack.help {
+        Some(help) => error.with_hint(help.clone()),
+        None => error,
+    }
+}
+
+fn refuse_without_view(view: &View, host: &Host) -> Result<()> {
+    let World::Missing(lack) = &host.world else { return Ok(()) };
+    let narrowed = |place: &&Place| {
+        let inside =
+            |root: &Root| root.writable && place.path != root.path && place.path.starts_with(&root.path);
+        place.backing == Backing::Sealed || place.access < Access::Write && view.roots.iter().any(inside)
     };
-    let asked = |place: &&Place| place.origin == crate::view::Origin::Option;
-    if let Some(place) = view.places().filter(asked).find(|place| {
-        place.backing == Backing::Sealed || place.access < crate::view::Access::Write && inside(place)
-    }) {
-        let path = crate::error::show(place.path.as_os_str());
-        return Err(
-            Error::refused(format!("{path} cannot be narrowed without a mount namespace")).with_hint(HINT)
-        );
+    if let Some(place) = view.places().find(narrowed) {
+        let path = show(place.path.as_os_str());
+        return Err(without_view(format!("{path} cannot be narrowed without a mount namespace"), lack));
+    }
+    if let Some(path) = view.mounted.first() {
+        return Err(Error::refused(format!(
+            "{} is mounted inside a writable root and cannot be kept read-only: {}",
+            show(path.as_os_str()),
+            lack.why
+        ))
+        .with_hint(format!("make it writable on purpose with `--rw {}`", paste(path.as_os_str()))));
     }
     Ok(())
 }
 
 /// Below these the promises that Landlock alone keeps cannot be kept.
-pub fn landlock_lack(landlock: Landlock, wanted: u32, for_what: &str) -> Option<crate::host::Lack> {
+pub fn landlock_lack(landlock: Landlock, wanted: u32, for_what: &str) -> Option<Lack> {
     let (why, help) = match landlock {
         Landlock::Available { abi, .. } if abi >= wanted => return None,
         Landlock::Available { abi, .. } => (
@@ -300,7 +373,7 @@ pub fn landlock_lack(landlock: Landlock, wanted: u32, for_what: &str) -> Option<
             format!("boot a kernel of at least {} with CONFIG_SECURITY_LANDLOCK", series(wanted)),
         ),
     };
-    Some(crate::host::Lack { why, help: Some(help) })
+    Some(Lack { why, help: Some(help) })
 }
 
 /// The series that brought an ABI (Documentation/userspace-api/landlock.rst).

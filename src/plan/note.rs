@@ -3,86 +3,210 @@
 use std::fmt::Write;
 
 use super::{Namespace, Plan};
+use crate::enforce::limits::What;
 use crate::enforce::seccomp::Inet;
 use crate::error::show;
 use crate::view::{Access, Backing, Origin, Place, View};
 
-/// Plain text, short lines, facts first. Names come from the user and from hostile trees, so each is escaped.
+/// Plain text, short lines, facts first; beside each denial its errno and what to ask for. Names come from the user
+/// and from hostile trees, so each is escaped.
 pub fn text(plan: &Plan, view: &View) -> String {
-    let mut note = String::from(
-        "You run inside `confine`. What follows is enforced by the kernel; retrying or going around it does not help.\n",
+    let mut note = Note(String::new());
+    note.line(
+        "You run inside `confine`. What follows is enforced by the kernel: retrying or going around it does",
     );
-    let mut line = |text: &str| {
-        note.push_str(text);
-        note.push('\n');
-    };
-    line("\nFILES");
-    for root in &view.roots {
-        let what = if root.writable { "read and write" } else { "read only" };
-        line(&format!("  {what}: {}", show(root.path.as_os_str())));
-    }
-    line("  private and gone afterwards:");
-    for place in view.places().filter(|place| matches!(place.backing, Backing::Fresh { .. })) {
-        line(&format!("    {}", show(place.path.as_os_str())));
-    }
-    line("  caches whose changes are private and gone afterwards:");
-    for place in view.places().filter(|place| place.backing == Backing::Layer) {
-        line(&format!("    {}", show(place.path.as_os_str())));
-    }
-    line("  the rest of the system is read only or does not exist here:");
-    line("    ENOENT (No such file or directory): not visible; ask the user for `--ro PATH` or `--rw PATH`");
-    line("    EROFS (Read-only file system) or EACCES (Permission denied) on writing: not a writable root;");
-    line("      ask the user for `--rw PATH`");
-    line("    EXDEV (Invalid cross-device link): rename and link do not cross roots; copy instead");
-    let guarded = |place: &&Place| place.origin == Origin::Found && place.backing == Backing::Itself;
-    if view.places().any(|place| guarded(&place)) {
-        line("  guarded, because they run by themselves outside (EROFS or EBUSY on change):");
-        for place in view.places().filter(guarded).filter(|place| place.access == Access::Read) {
-            line(&format!("    {}", show(place.path.as_os_str())));
+    note.line("not help. Where something is missing, tell the user which option to add.");
+    files(&mut note, plan);
+    guards(&mut note, plan, view);
+    network(&mut note, plan);
+    processes(&mut note, plan);
+    limits(&mut note, plan);
+    if !plan.waived.is_empty() {
+        note.line("\nGIVEN UP ON THIS HOST (by `--waive`; what can be kept is kept all the same)");
+        for (promise, why) in &plan.waived {
+            note.line(&format!("  {promise}: {why}"));
         }
-        line("    a commit works; a new hook or git setting is for the user to make");
-        line("    set one for a single command with `git -c KEY=VALUE`");
     }
-    line("\nNETWORK");
+    let _ = write!(note.0, "\npolicy {}\n", plan.id());
+    note.0
+}
+
+struct Note(String);
+
+impl Note {
+    fn line(&mut self, text: &str) {
+        self.0.push_str(text);
+        self.0.push('\n');
+    }
+
+    /// A heading and the paths under it, or nothing where there are none.
+    fn places<'a>(&mut self, heading: &str, places: impl Iterator<Item = &'a Place>) {
+        let mut places = places.peekable();
+        if places.peek().is_some() {
+            self.line(&format!("  {heading}:"));
+        }
+        for place in places {
+            let path = show(place.path.as_os_str()).to_string();
+            self.line(&format!("    {path} ({})", place.reason));
+        }
+    }
+}
+
+fn files(note: &mut Note, plan: &Plan) {
+    let list = || plan.world.view.iter();
+    let shown = |place: &&Place| matches!(place.backing, Backing::Bind | Backing::Kept | Backing::Sealed);
+    note.line("\nFILES");
+    note.places("read and write", list().filter(shown).filter(|place| place.access == Access::Write));
+    note.places(
+        "read only, as asked",
+        list().filter(shown).filter(|place| place.access == Access::Read && place.origin == Origin::Option),
+    );
+    let fresh = |place: &&Place| matches!(place.backing, Backing::Fresh { .. });
+    note.places("private, empty at the start, gone at the end", list().filter(fresh));
+    let layer = |place: &&Place| place.backing == Backing::Layer;
+    note.places("caches; what is written there is gone at the end", list().filter(layer));
+    if plan.has(Namespace::Mount) {
+        note.line("  the rest of the system is read only, or does not exist here:");
+        note.line(
+            "    ENOENT (No such file or directory) for what exists on the host: it is not shown here;",
+        );
+        note.line("      ask for `--ro PATH` to read it or `--rw PATH` to change it");
+        note.line(
+            "    EROFS (Read-only file system) on creating, changing, chmod, chown, touch: not a writable",
+        );
+        note.line("      place; ask for `--rw PATH`");
+        note.line(
+            "    EACCES (Permission denied) on reading: a secret, or another program's socket, is covered",
+        );
+    } else {
+        note.line("  this host gives no private view: paths are the host's own");
+        note.line("    EACCES (Permission denied) on reading or listing: not granted; ask for `--ro PATH`");
+        note.line("    EACCES on creating or changing: not a writable place; ask for `--rw PATH`");
+        note.line("    /tmp, /dev/shm and new terminals cannot be used (EACCES): write to $TMPDIR or $HOME");
+        note.line("    a directory with a secret in it can be used by name but not listed (as /etc may be)");
+    }
+    note.line(
+        "    EXDEV (Invalid cross-device link) on rename or link: the two places are apart; copy instead",
+    );
+}
+
+fn guards(note: &mut Note, plan: &Plan, view: &View) {
+    let guarded = |place: &&Place| place.origin == Origin::Found && place.backing == Backing::Itself;
+    let list = || plan.world.view.iter().filter(guarded);
+    if list().next().is_some() {
+        note.line(
+            "  guarded, since they run by themselves outside: EROFS on changing, EBUSY (Device or resource",
+        );
+        note.line("  busy) on removing or renaming them or what holds them:");
+        for place in list().filter(|place| place.access == Access::Read) {
+            note.line(&format!("    {}", show(place.path.as_os_str())));
+        }
+        note.line("    commits work; a new hook or git setting is for the user to make");
+        note.line("    a setting for one command: `git -c KEY=VALUE ...`");
+    }
+    if !view.unguarded.is_empty() {
+        note.line("  these run by themselves outside, and this host cannot guard them; leave them alone:");
+        for path in &view.unguarded {
+            note.line(&format!("    {}", show(path.as_os_str())));
+        }
+    }
+}
+
+fn network(note: &mut Note, plan: &Plan) {
+    note.line("\nNETWORK");
     match (plan.process.seccomp.inet, plan.has(Namespace::Network)) {
         (Inet::All, true) => {
-            line(
-                "  none but a private loopback: servers and clients in here reach each other on 127.0.0.1 and ::1",
+            note.line("  none but a private loopback: what runs in here reaches itself on 127.0.0.1 and ::1");
+            note.line(
+                "    ENETUNREACH (Network is unreachable), or a name that does not resolve: there is no",
             );
-            line(
-                "    ENETUNREACH, or a name that does not resolve: there is no outside; ask for `--net host`",
+            note.line("      outside; ask for `--connect PORT` (TCP) or `--net host`");
+            note.line(
+                "    ECONNREFUSED (Connection refused) on 127.0.0.1: servers of the user are not here;",
             );
-            line("      or `--connect PORT`");
-            line("    ECONNREFUSED on 127.0.0.1: the user's own servers are not here");
+            note.line("      start your own inside");
         }
-        (Inet::All, false) => line("  the host's"),
+        (Inet::All, false) => note.line("  the host's"),
         (Inet::Tcp, _) => {
             let ports = plan.world.ruleset.connect.as_deref().unwrap_or_default();
             let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
-            line(&format!(
-                "  TCP to port {} only (EACCES for others); no UDP, no listening",
-                ports.join(", ")
-            ));
-            line("    (EAFNOSUPPORT, EPROTONOSUPPORT, EPERM); ask for `--connect PORT`");
+            note.line(&format!("  connections over TCP to port {} only", ports.join(", ")));
+            note.line("    EACCES (Permission denied) on connect: another port; ask for `--connect PORT`");
+            note.line("    EACCES or EPERM on bind and listen: nothing can be served");
+            note.line(
+                "    EPROTONOSUPPORT or EAFNOSUPPORT: UDP and all other protocols; names need port 53 too",
+            );
         }
-        (Inet::None, _) => line("  none, no loopback either (EAFNOSUPPORT)"),
+        (Inet::None, _) => {
+            note.line("  none, no loopback either: EAFNOSUPPORT (Address family not supported by protocol)");
+            note.line("    ask for `--connect PORT` (TCP) or `--net host`");
+        }
     }
-    line("  sockets of other programs (agents, docker, D-Bus, X11) are out of reach");
-    line("\nPROCESSES");
-    line("  processes outside cannot be signalled, traced or read (EPERM, EACCES); own children can");
-    line("  no privilege is to be had: sudo, setuid programs, mounts and namespaces fail (EPERM)");
-    line(
-        "    bubblewrap, podman, and the sandboxes of Chromium and bazel fail: use their option without sandbox",
+    note.line("  raw, packet and other special sockets: EAFNOSUPPORT, EPROTONOSUPPORT or EPERM, always");
+    if plan.waived.contains_key(&crate::policy::Promise::SocketScope) {
+        note.line(
+            "  sockets of other programs are not yours to use, though this host cannot hide all of them",
+        );
+    } else {
+        note.line(
+            "  sockets of other programs (agents, docker, D-Bus, X11) are out of reach: ENOENT, EACCES or",
+        );
+        note.line("    ECONNREFUSED");
+    }
+}
+
+fn processes(note: &mut Note, plan: &Plan) {
+    note.line("\nPROCESSES");
+    note.line(
+        "  others cannot be signalled, traced, limited or read: EPERM (Operation not permitted) or EACCES;",
     );
-    line("  io_uring and some newer calls are not there (ENOSYS); their callers fall back");
-    line("  a setuid mode cannot be set (EPERM)");
-    line("  signing with gpg or ssh keys is not possible: keys and agents are outside");
-    if !plan.waived.is_empty() {
-        line("\nGIVEN UP ON THIS HOST");
-        for (promise, why) in &plan.waived {
-            line(&format!("  {promise}: {why}"));
+    note.line("    your own children can");
+    note.line(
+        "  no privilege can be had, asking is no use: sudo, setuid programs and modes, mount, device nodes,",
+    );
+    note.line("    keyrings and namespaces give EPERM");
+    note.line(
+        "    bubblewrap, podman, and the sandboxes of Chromium and bazel need their option without sandbox",
+    );
+    note.line(
+        "  io_uring, clone3 and other new calls give ENOSYS (Function not implemented); callers fall back",
+    );
+    if !plan.process.seccomp.sysv_ipc {
+        note.line("  System V and POSIX message queues, semaphores and shared memory give EPERM; use files or pipes");
+    }
+    note.line("  signing with gpg or ssh keys is not possible: keys and agents are outside");
+}
+
+fn limits(note: &mut Note, plan: &Plan) {
+    let timeout = plan.supervision.as_ref().and_then(|supervision| supervision.timeout);
+    let bounds = timeout.is_some() || plan.process.limits.iter().any(|limit| limit.what != What::Core);
+    if bounds || plan.has(Namespace::Mount) {
+        note.line("\nLIMITS");
+    }
+    for limit in &plan.process.limits {
+        let value = limit.value;
+        match limit.what {
+            What::Procs => note.line(&format!("  {value} threads in all: EAGAIN on fork; `--max-procs`")),
+            What::FileSize => note.line(&format!(
+                "  {value} bytes a file: EFBIG (File too large) or signal XFSZ; `--max-file-size`"
+            )),
+            What::OpenFiles => {
+                note.line(&format!("  {value} open files a process: EMFILE; `--max-open-files`"))
+            }
+            What::Core => {}
         }
     }
-    let _ = write!(note, "\npolicy {}\n", plan.id());
-    note
+    if let Some(timeout) = timeout {
+        note.line(&format!(
+            "  {} s in all, then everything in here is ended; `--timeout`",
+            timeout.as_secs_f64()
+        ));
+    }
+    if plan.has(Namespace::Mount) {
+        let size = match plan.world.tmp {
+            Some(bytes) => format!("{bytes} bytes"),
+            None => "a quarter of the memory".to_owned(),
+        };
+        note.line(&format!("  {size} in all private places: ENOSPC (No space left on device); `--max-tmp`"));
+    }
 }

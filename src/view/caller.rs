@@ -90,6 +90,13 @@ impl Caller {
         Ok(())
     }
 
+    /// For a working directory that the command would not see.
+    pub fn outside_view(&self) -> Error {
+        let path = crate::error::show(self.cwd.as_os_str());
+        Error::refused(format!("the working directory {path} is not visible inside"))
+            .with_hint("start in the workspace: `--chdir WORKSPACE`")
+    }
+
     pub fn variable(&self, name: &str) -> Option<&OsStr> {
         self.environment.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
     }

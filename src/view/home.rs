@@ -6,15 +6,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Stat};
 
 use super::caller::{Caller, read_bounded};
 use super::listing::Listing;
 use super::roots::{Asked, Root};
 use super::toolchains::{TOOLCHAINS, path_directories, prefix};
 use super::trace::{Traced, file_type, object, trace};
-use super::{Access, Backing, Origin, Place, Source, View, cannot_show, system};
-use crate::error::{Error, Result, show};
+use super::{Access, Backing, Origin, Place, Purpose, Source, State, View, cannot_show, system};
+use crate::error::{Error, Result, paste, show};
+use crate::host::Host;
 use crate::policy::Policy;
 
 /// Where HOME is inside: its real place, since ssh and the JVM ask the password file and not the variable.
@@ -39,7 +40,14 @@ pub fn location(caller: &Caller) -> (PathBuf, Vec<(PathBuf, PathBuf)>) {
     (path, links)
 }
 
-pub fn add(view: &mut View, policy: &Policy, caller: &Caller, asked: &[Asked]) -> Result<()> {
+pub fn add(
+    view: &mut View,
+    policy: &Policy,
+    caller: &Caller,
+    host: &Host,
+    purpose: Purpose,
+    asked: &[Asked],
+) -> Result<()> {
     for (path, mode, reason) in [
         ("/tmp", 0o1777, "temporary files"),
         ("/var/tmp", 0o1777, "temporary files"),
@@ -63,9 +71,11 @@ pub fn add(view: &mut View, policy: &Policy, caller: &Caller, asked: &[Asked]) -
         let links = std::mem::take(&mut view.home_links);
         view.links(links, Origin::Table);
     }
-    if let Some(state) = &policy.state {
-        add_state(view, caller, state)?;
-    }
+    // Tools are found at the real HOME wherever the command's own is.
+    let kept = match &policy.state {
+        Some(state) => Some(add_state(view, caller, state, host.namespaces(), purpose)?),
+        None => None,
+    };
     if policy.toolchains && !inside_root {
         let listing = Listing::of(&home);
         add_toolchains(view, caller, &home, &listing);
@@ -73,49 +83,76 @@ pub fn add(view: &mut View, policy: &Policy, caller: &Caller, asked: &[Asked]) -
     } else if policy.toolchains {
         add_path(view, caller, &home);
     }
+    if let (Some(kept), false) = (kept, host.namespaces()) {
+        view.tmp = kept.join("tmp");
+        if !inside_root {
+            view.home = kept.join("home");
+        }
+    }
     Ok(())
 }
 
 /// HOME and /tmp live in the state directory instead of a tmpfs. It is owner-only, since what lies in it is
 /// read by later runs.
-fn add_state(view: &mut View, caller: &Caller, named: &Path) -> Result<()> {
+fn add_state(
+    view: &mut View,
+    caller: &Caller,
+    named: &Path,
+    mounts: bool,
+    purpose: Purpose,
+) -> Result<PathBuf> {
     let path = caller.absolute(named);
-    let private = |path: &Path| match fs::DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            Err(Error::path("create the state directory", path, error))
+    let private = |path: &Path| {
+        if purpose == Purpose::Explain {
+            return Ok(());
         }
-        _ => Ok(()),
+        match fs::DirBuilder::new().mode(0o700).create(path) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                Err(Error::path("create the state directory", path, error))
+            }
+            _ => Ok(()),
+        }
     };
     private(&path)?;
-    let state = trace(&path).map_err(|error| cannot_show("--state", named, error))?;
-    let stat = state.stat().map_err(|error| cannot_show("--state", named, error))?;
-    if file_type(&stat) != FileType::Directory || stat.st_uid != caller.uid || stat.st_mode & 0o077 != 0 {
+    // Explaining makes nothing, so there may be nothing to look at.
+    let look = |path: &Path| match trace(path).and_then(|found| Ok((found.stat()?, found))) {
+        Err(error) if purpose == Purpose::Explain && error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some).map_err(|error| cannot_show("--state", named, error)),
+    };
+    let owned = |stat: &Stat| file_type(stat) == FileType::Directory && stat.st_uid == caller.uid;
+    let state = look(&path)?;
+    if state.as_ref().is_some_and(|(stat, _)| !owned(stat) || stat.st_mode & 0o077 != 0) {
         return Err(Error::usage(format!(
             "--state {}: must be a directory that only its owner, uid {}, may enter",
             show(named.as_os_str()),
             caller.uid
         ))
-        .with_hint(format!("chmod 700 {}", show(named.as_os_str()))));
+        .with_hint(format!("chmod 700 {}", paste(named.as_os_str()))));
     }
+    let base = state.as_ref().map_or_else(|| path.clone(), |(_, state)| state.path.clone());
     let home = view.home.clone();
     for (name, at) in [("home", home.as_path()), ("tmp", Path::new("/tmp"))] {
-        private(&state.path.join(name))?;
-        let kept = trace(&state.path.join(name)).map_err(|error| cannot_show("--state", named, error))?;
-        let stat = kept.stat().map_err(|error| cannot_show("--state", named, error))?;
-        if file_type(&stat) != FileType::Directory || !kept.links.is_empty() || stat.st_uid != caller.uid {
+        private(&base.join(name))?;
+        let kept = look(&base.join(name))?;
+        if kept.as_ref().is_some_and(|(stat, kept)| !owned(stat) || !kept.links.is_empty()) {
             return Err(Error::usage(format!(
                 "--state {}: {name} in it is not a directory of its owner",
                 show(named.as_os_str())
             )));
         }
-        let fd = kept.fd.try_clone().map_err(|error| Error::path("keep open", &kept.path, error))?;
         let place = Place {
-            path: at.to_owned(),
+            path: if mounts { at.to_owned() } else { base.join(name) },
             access: Access::Write,
-            backing: Backing::Kept,
+            // Without mounts it is the host's own directory at its own name.
+            backing: if mounts { Backing::Kept } else { Backing::Bind },
             origin: Origin::Option,
             reason: "kept from one run to the next by --state".to_owned(),
         };
+        let Some((stat, kept)) = kept else {
+            view.insert(place, Source::None);
+            continue;
+        };
+        let fd = kept.fd.try_clone().map_err(|error| Error::path("keep open", &kept.path, error))?;
         view.insert(place, Source::directory(fd));
         view.roots.push(Root {
             object: object(&stat),
@@ -126,8 +163,12 @@ fn add_state(view: &mut View, caller: &Caller, named: &Path) -> Result<()> {
             workspace: false,
         });
     }
-    Ok(())
+    view.state = state.map(|(_, state)| State { path: state.path, fd: state.fd });
+    Ok(base)
 }
+
+/// Caches that their tools can use without writing to them.
+const READ_ONLY_CACHES: &[&str] = &["CARGO_HOME", "GOMODCACHE"];
 
 fn add_toolchains(view: &mut View, caller: &Caller, home: &Path, listing: &Listing) {
     for row in TOOLCHAINS {
@@ -144,6 +185,9 @@ fn add_toolchains(view: &mut View, caller: &Caller, home: &Path, listing: &Listi
         let path = traced.path.clone();
         let backing = if row.layered { Backing::Layer } else { Backing::Bind };
         view.show_object(traced, backing, "a toolchain or its cache");
+        if let Some(variable) = row.variable.filter(|name| !row.layered || READ_ONLY_CACHES.contains(name)) {
+            view.tools.push((variable, path.clone()));
+        }
         for hidden in row.hidden {
             if let Ok(found) = trace(&path.join(hidden)) {
                 let directory = found.is_dir();

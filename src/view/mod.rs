@@ -5,6 +5,7 @@
 mod builtin;
 pub mod caller;
 pub mod control;
+mod direct;
 mod git;
 mod home;
 mod listing;
@@ -61,6 +62,7 @@ pub enum Backing {
     Copy,
     /// A symbolic link.
     Link {
+        #[serde(with = "path_text")]
         to: PathBuf,
     },
     /// Something empty over what is hidden.
@@ -136,7 +138,17 @@ pub struct View {
     pub entries: BTreeMap<PathBuf, Entry>,
     /// Writable and readable roots that were asked for.
     pub roots: Vec<Root>,
+    /// HOME and TMPDIR of the command.
     pub home: PathBuf,
+    pub tmp: PathBuf,
+    /// The directory that `--state` names.
+    pub state: Option<State>,
+    /// Variables by which tools are found when HOME is elsewhere, and where each points.
+    pub tools: Vec<(&'static str, PathBuf)>,
+    /// Control files that only a view could guard, on a host where there is none.
+    pub unguarded: Vec<PathBuf>,
+    /// What is mounted in a writable root and only a view could show read-only.
+    pub mounted: Vec<PathBuf>,
     pub scan: Option<scan::Report>,
     /// Where earlier commands may have written: what lies there grants nothing.
     hostile: Vec<PathBuf>,
@@ -146,27 +158,53 @@ pub struct View {
     home_links: Vec<(PathBuf, PathBuf)>,
 }
 
+/// Whether directories of confine's own may be made on the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    Run,
+    Explain,
+}
+
+#[derive(Debug)]
+pub struct State {
+    pub path: PathBuf,
+    pub fd: OwnedFd,
+}
+
 impl View {
-    /// Opens every root once, applies the tables, looks for aliases.
-    pub fn resolve(policy: &Policy, caller: &Caller, host: &Host) -> Result<View> {
-        let (home, home_links) = home::location(caller);
-        let mut view = View {
+    pub(crate) fn empty(home: PathBuf) -> View {
+        View {
             entries: BTreeMap::new(),
             roots: Vec::new(),
             home,
-            home_links,
+            tmp: "/tmp".into(),
+            state: None,
+            tools: Vec::new(),
+            unguarded: Vec::new(),
+            mounted: Vec::new(),
             scan: None,
             hostile: Vec::new(),
             protected: 0,
-        };
+            home_links: Vec::new(),
+        }
+    }
+
+    /// Opens every root once, applies the tables, looks for aliases.
+    pub fn resolve(policy: &Policy, caller: &Caller, host: &Host, purpose: Purpose) -> Result<View> {
+        let (home, home_links) = home::location(caller);
+        let mut view = View { home_links, ..View::empty(home) };
         let asked = roots::resolve(policy, caller, &view.home)?;
         view.hostile = asked.iter().map(|asked| asked.path().to_owned()).collect();
         builtin::add(&mut view, policy, caller, host)?;
-        home::add(&mut view, policy, caller, &asked)?;
+        home::add(&mut view, policy, caller, host, purpose, &asked)?;
         roots::add(&mut view, policy, asked)?;
         git::add(&mut view, caller)?;
         view.look_for_aliases(policy)?;
-        sockets::cover(&mut view, host, caller)?;
+        if host.namespaces() {
+            sockets::cover(&mut view, host, caller)?;
+        } else {
+            direct::reduce(&mut view)?;
+        }
         Ok(view)
     }
 
@@ -210,6 +248,11 @@ impl View {
                     Backing::Fresh { .. } | Backing::Kept | Backing::Copy | Backing::Link { .. }
                 )
         })
+    }
+
+    /// Whether what is at this name on the host would be seen.
+    pub fn shows(&self, path: &Path) -> bool {
+        trace::trace(path).is_ok_and(|found| self.is_visible(&found.path))
     }
 
     fn insert(&mut self, place: Place, source: Source) {

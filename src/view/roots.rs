@@ -83,7 +83,7 @@ pub fn resolve(policy: &Policy, caller: &Caller, home: &Path) -> Result<Vec<Aske
         push(&mut asked, option, rule.access, false, (traced, stat))?;
     }
     if let Some(state) = &policy.state {
-        refuse_state_above(state, &caller.absolute(state), &asked)?;
+        refuse_state_above(state, &canonical(&caller.absolute(state)), &asked)?;
     }
     Ok(asked)
 }
@@ -154,6 +154,15 @@ fn refuse_broad(policy: &Policy, home: &Path, named: &Path, path: &Path) -> Resu
         error.with_hint("name the project's own directory")
     } else {
         error.with_hint("name the project's own directory, or give `--allow broad-workspace` as well")
+    })
+}
+
+/// Of a directory that may not exist yet: links and `..` before its own name are followed.
+fn canonical(path: &Path) -> PathBuf {
+    let at = |path: &Path| trace(path).map(|traced| traced.path);
+    at(path).unwrap_or_else(|_| match (path.parent().map(at), path.file_name()) {
+        (Some(Ok(parent)), Some(name)) => parent.join(name),
+        _ => path.to_owned(),
     })
 }
 

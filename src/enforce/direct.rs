@@ -1,0 +1,94 @@
+//! Where there is no view of our own: the host's paths, granted to Landlock one by one. Landlock cannot take away,
+//! so a tree with something hidden in it is granted as its other children, and cannot itself be listed.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, OFlags, fstat, openat, renameat};
+
+use super::mounts::{Grant, Right};
+use super::veil;
+use crate::error::{Error, Result};
+use crate::view::{Access, Backing, Source, View};
+
+pub fn grants(view: View, note: &str) -> Result<Vec<Grant>> {
+    let mut hidden: Vec<PathBuf> = view
+        .places()
+        .filter(|place| place.access == Access::Hidden)
+        .map(|place| place.path.clone())
+        .collect();
+    for entry in view.entries.values().filter(|entry| entry.place.backing == Backing::Veiled) {
+        if let Source::Object { fd, .. } = &entry.source {
+            let found = veil::unreadable(fd, &entry.place.path)
+                .map_err(|error| Error::path("look into", &entry.place.path, error))?;
+            hidden.extend(found.into_iter().map(|(path, _)| path));
+        }
+    }
+    let mut grants = Vec::new();
+    if let Some(state) = &view.state {
+        let fd = write_note(&state.fd, note)
+            .map_err(|error| Error::path("write the note in", &state.path, error))?;
+        grants.push(Grant { fd, right: Right::Read, directory: false });
+    }
+    for (path, entry) in view.entries {
+        let right = match (entry.place.access, &entry.place.backing) {
+            (_, Backing::Device | Backing::Terminal) => Right::Device,
+            (Access::Write, Backing::Bind) => Right::Write,
+            (Access::Read, Backing::Bind | Backing::Veiled | Backing::Proc | Backing::Sys) => Right::Read,
+            _ => continue,
+        };
+        if let Source::Object { fd, directory } = entry.source {
+            grant_around(fd, directory, &path, right, &hidden, &mut grants)
+                .map_err(|error| Error::path("look into", path, error))?;
+        }
+    }
+    Ok(grants)
+}
+
+fn grant_around(
+    fd: OwnedFd,
+    directory: bool,
+    path: &Path,
+    right: Right,
+    hidden: &[PathBuf],
+    grants: &mut Vec<Grant>,
+) -> io::Result<()> {
+    if !hidden.iter().any(|hidden| hidden.starts_with(path)) {
+        grants.push(Grant { fd, right, directory });
+        return Ok(());
+    }
+    if hidden.iter().any(|hidden| hidden == path) {
+        return Ok(());
+    }
+    let children = match fs::read_dir(format!("/proc/self/fd/{}", fd.as_raw_fd())) {
+        // What this identity cannot list it cannot be granted by parts; nothing is lost but comfort.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
+        other => other?,
+    };
+    for child in children {
+        let name = child?.file_name();
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let Ok(inner) = openat(&fd, &name, flags, Mode::empty()) else { continue };
+        // A rule on a link itself matches nothing; what it leads to is another path.
+        let kind = FileType::from_raw_mode(fstat(&inner)?.st_mode);
+        if kind != FileType::Symlink {
+            grant_around(inner, kind == FileType::Directory, &path.join(&name), right, hidden, grants)?;
+        }
+    }
+    Ok(())
+}
+
+/// In the state directory itself, in which the command may not write. A run beside this one may be reading, so the
+/// name changes hands in one step.
+fn write_note(state: &OwnedFd, note: &str) -> io::Result<OwnedFd> {
+    let draft = format!("note.{}", std::process::id());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // One that a killed run with the same pid left behind.
+    let _ = rustix::fs::unlinkat(state, &draft, rustix::fs::AtFlags::empty());
+    let mut file = fs::File::from(openat(state, &draft, flags, Mode::from_raw_mode(0o400))?);
+    file.write_all(note.as_bytes())?;
+    renameat(state, &draft, state, "note")?;
+    Ok(openat(state, "note", OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?)
+}

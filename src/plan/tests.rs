@@ -1,0 +1,227 @@
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use super::*;
+use crate::view::{Entry, Origin, Source};
+
+fn host(abi: u32, world: World) -> Host {
+    let landlock = match abi {
+        0 => Landlock::NotBuilt,
+        abi => Landlock::Available { abi, errata: 0 },
+    };
+    Host { uid: 1000, gid: 1000, landlock, world }
+}
+
+fn missing() -> World {
+    World::Missing(Lack { why: "there is none".into(), help: Some("get some".into()) })
+}
+
+fn policy(waive: &[Promise]) -> Policy {
+    Policy {
+        workspaces: vec!["/w".into()],
+        state: Some("/s".into()),
+        waive: waive.iter().copied().collect(),
+        ..Policy::default()
+    }
+}
+
+fn decide(policy: &Policy, host: &Host) -> Result<Plan> {
+    Plan::decide(policy, &View::empty("/h".into()), host, (1000, 1000), vec!["PATH".into()])
+}
+
+const SECOND_TIER: &[Promise] = &[Promise::MetadataScope, Promise::SocketScope];
+
+#[test]
+fn without_namespaces_landlock_below_abi_3_is_refused_whatever_is_waived() {
+    for abi in 0..=9 {
+        let kept = decide(&policy(&Promise::ALL), &host(abi, missing()));
+        assert_eq!(kept.is_ok(), abi >= 3, "ABI {abi}: {kept:?}");
+    }
+    let error = decide(&policy(SECOND_TIER), &host(2, missing())).unwrap_err();
+    assert!(error.to_string().contains(
+        "write-scope and read-scope and process-scope cannot be kept: ruling writes needs Landlock ABI 3"
+    ));
+    assert_eq!(error.status(), 125);
+}
+
+#[test]
+fn with_namespaces_abi_2_keeps_what_the_view_keeps() {
+    for abi in 0..=9 {
+        let kept = decide(&policy(&[]), &host(abi, World::User));
+        assert_eq!(kept.is_ok(), abi >= 2, "ABI {abi}: {kept:?}");
+    }
+}
+
+#[test]
+fn below_abi_6_process_scope_needs_a_pid_namespace_or_a_waiver() {
+    let plan = decide(&policy(&[]), &host(5, World::User)).unwrap();
+    assert!(plan.has(Namespace::Pid) && plan.promises[&Promise::ProcessScope][0] == "pid-namespace");
+    let error = decide(&policy(SECOND_TIER), &host(5, missing())).unwrap_err();
+    assert!(
+        error.to_string().starts_with("process-scope cannot be kept: ruling signals needs Landlock ABI 6")
+    );
+    assert!(error.hint().unwrap().contains("--waive process-scope"));
+    let waived = [SECOND_TIER, &[Promise::ProcessScope]].concat();
+    assert!(
+        decide(&policy(&waived), &host(5, missing())).unwrap().waived.contains_key(&Promise::ProcessScope)
+    );
+}
+
+#[test]
+fn every_lacking_promise_is_told_at_once_with_the_whole_remedy() {
+    let mut asked = policy(&[]);
+    asked.state = None;
+    let error = decide(&asked, &host(7, missing())).unwrap_err();
+    let text = error.to_string();
+    assert!(text.starts_with("metadata-scope and socket-scope cannot be kept: Landlock does not rule chmod"));
+    assert_eq!(text.matches("there is none").count(), 1, "{text}");
+    assert_eq!(
+        error.hint(),
+        Some(
+            "get some; or give them up with `--waive metadata-scope --waive socket-scope` and HOME with `--state DIR`"
+        )
+    );
+}
+
+#[test]
+fn a_private_home_needs_a_view_or_a_state_directory() {
+    let mut asked = policy(SECOND_TIER);
+    assert!(decide(&asked, &host(7, missing())).is_ok());
+    asked.state = None;
+    let error = decide(&asked, &host(7, missing())).unwrap_err();
+    assert!(error.hint().unwrap().contains("--state DIR"), "{error}");
+    assert!(decide(&asked, &host(7, World::User)).is_ok());
+}
+
+#[test]
+fn a_waiver_of_what_is_kept_changes_nothing() {
+    let plain = decide(&policy(&[]), &host(7, World::User)).unwrap();
+    let waived = decide(&policy(SECOND_TIER), &host(7, World::User)).unwrap();
+    assert_eq!(plain, waived);
+}
+
+/// xorshift: the same cases on every run, without a dependency.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self, below: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % below
+    }
+
+    fn name(&mut self) -> OsString {
+        let length = 1 + self.next(12);
+        OsString::from_vec(
+            (0..length).map(|_| [b'a', b' ', b'\n', b'"', 0xff, 0xc3, 0x1b][self.next(7) as usize]).collect(),
+        )
+    }
+
+    fn path(&mut self) -> PathBuf {
+        let mut path = PathBuf::from("/");
+        for _ in 0..1 + self.next(4) {
+            path.push(self.name());
+        }
+        path
+    }
+
+    fn place(&mut self) -> Place {
+        let backing = match self.next(9) {
+            0 => Backing::Bind,
+            1 => Backing::Veiled,
+            2 => Backing::Sealed,
+            3 => Backing::Layer,
+            4 => Backing::Fresh { mode: self.next(0o7777) as u32 },
+            5 => Backing::Copy,
+            6 => Backing::Link { to: self.path() },
+            7 => Backing::Cover { directory: self.next(2) == 0 },
+            _ => Backing::Itself,
+        };
+        Place {
+            path: self.path(),
+            access: [Access::Hidden, Access::Read, Access::Write][self.next(3) as usize],
+            backing,
+            origin: [Origin::Table, Origin::Option, Origin::Found][self.next(3) as usize],
+            reason: self.name().to_string_lossy().into_owned(),
+        }
+    }
+
+    fn case(&mut self) -> (Policy, View, Host, Vec<String>) {
+        let mut asked = policy(if self.next(2) == 0 { &[] } else { SECOND_TIER });
+        asked.limits.tmp = (self.next(2) == 0).then(|| self.next(1 << 40));
+        asked.limits.open_files = (self.next(2) == 0).then(|| self.next(1 << 20));
+        asked.limits.timeout = (self.next(4) == 0).then(|| Duration::from_millis(self.next(1 << 40)));
+        for _ in 0..self.next(3) {
+            asked.network.connect.insert(1 + self.next(65535) as u16);
+        }
+        let mut view = View::empty(self.path());
+        for _ in 0..self.next(8) {
+            let place = self.place();
+            view.entries.insert(place.path.clone(), Entry { place, source: Source::None });
+        }
+        let world = if self.next(2) == 0 { World::User } else { World::Privileged };
+        let names = (0..self.next(6)).map(|_| self.name().to_string_lossy().into_owned()).collect();
+        (asked, view, host(6 + self.next(4) as u32, world), names)
+    }
+}
+
+#[test]
+fn a_plan_comes_back_from_its_text_as_it_was_and_with_its_id() {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    for _ in 0..2000 {
+        let (policy, view, host, names) = random.case();
+        let plan = Plan::decide(&policy, &view, &host, (1, 2), names).unwrap();
+        let text = serde_json::to_string(&plan).unwrap();
+        let back: Plan = serde_json::from_str(&text).unwrap();
+        assert_eq!(back, plan);
+        assert_eq!(id::of(&back), id::of(&plan));
+    }
+}
+
+#[test]
+fn what_differs_from_run_to_run_under_one_policy_is_not_in_the_id() {
+    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    for _ in 0..500 {
+        let (policy, view, host, names) = random.case();
+        let plan = Plan::decide(&policy, &view, &host, (1, 2), names).unwrap();
+        let mut other = plan.clone();
+        other.process.descriptors = vec![random.next(1000) as i32];
+        other.process.environment.push("CONFINE_NOTE".into());
+        let found = Place { origin: Origin::Found, ..random.place() };
+        other.world.view.push(found);
+        for why in other.waived.values_mut() {
+            why.push_str(", today");
+        }
+        assert_ne!(other, plan);
+        assert_eq!(id::of(&other), id::of(&plan));
+    }
+}
+
+#[test]
+fn what_is_decided_is_in_the_id() {
+    let plan = decide(&policy(&[]), &host(7, World::User)).unwrap();
+    type Change = fn(&mut Plan);
+    let changes: &[(&str, Change)] = &[
+        ("promises", |plan| drop(plan.promises.remove(&Promise::ReadScope))),
+        ("waived", |plan| drop(plan.waived.insert(Promise::ReadScope, String::new()))),
+        ("namespaces", |plan| plan.world.namespaces.clear()),
+        ("view", |plan| {
+            let mut random = Random(7);
+            plan.world.view.push(Place { origin: Origin::Option, ..random.place() });
+        }),
+        ("ruleset", |plan| plan.world.ruleset.connect = Some(vec![443])),
+        ("loopback", |plan| plan.world.loopback = false),
+        ("tmp", |plan| plan.world.tmp = Some(1)),
+        ("uid", |plan| plan.process.uid += 1),
+        ("seccomp", |plan| plan.process.seccomp.namespaces = true),
+        ("limits", |plan| plan.process.limits.clear()),
+        ("environment", |plan| plan.process.environment.clear()),
+    ];
+    for (what, change) in changes {
+        let mut other = plan.clone();
+        change(&mut other);
+        assert_ne!(id::of(&other), id::of(&plan), "{what}");
+    }
+}

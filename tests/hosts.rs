@@ -1,0 +1,626 @@
+//! Hosts that lack something: without user namespaces, root of a container, without Landlock, confine inside confine.
+//! What cannot be kept is refused with a remedy; once it is waived the rest still holds.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::fs;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use common::table::{Attack, Place, at, by_path, denied, works};
+use common::victim::Victim;
+use common::{EVERYONE, Findings, Outcome, Run, Scratch, Who};
+
+/// tests/hosts/host.c, compiled once for this test program.
+fn host_program() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("host-{}", std::process::id()));
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hosts/host.c");
+        let status = Command::new("gcc")
+            .args(["-O1", "-static", "-Wall", "-Wextra", "-o"])
+            .arg(&built)
+            .arg(source)
+            .status()
+            .expect("gcc is needed: apt-get install gcc libc6-dev");
+        assert!(status.success(), "tests/hosts/host.c does not compile");
+        built
+    })
+}
+
+fn scratch(who: Who) -> Scratch {
+    let scratch = Scratch::new(who);
+    common::scratch::copy(host_program(), &scratch.path("bin/host"));
+    scratch.dir("states");
+    scratch
+}
+
+/// A user without user namespaces; root as in a container.
+fn kind(who: Who) -> &'static str {
+    match who {
+        Who::Root => "container-root",
+        Who::User => "no-userns",
+    }
+}
+
+fn on(scratch: &Scratch, kind: &str, run: Run) -> Run {
+    run.under([scratch.path("bin/host").as_os_str(), kind.as_ref()])
+}
+
+const WAIVED: &[&str] = &["--waive", "metadata-scope", "--waive", "socket-scope"];
+
+/// On the poor host, with all that it cannot keep given up.
+fn poor(scratch: &Scratch) -> Run {
+    on(scratch, kind(scratch.who), Run::confined(scratch))
+        .options(WAIVED)
+        .option("--state")
+        .option(scratch.path("states/s"))
+}
+
+#[track_caller]
+fn assert_refused(outcome: &Outcome, message: &[&str], hint: &[&str]) {
+    assert_eq!(outcome.code(), Some(125), "{}", outcome.tell());
+    let lines: Vec<&str> = outcome.err.lines().collect();
+    assert!(lines.len() <= 2 && lines[0].starts_with("confine: "), "{}", outcome.tell());
+    for part in message {
+        assert!(lines[0].contains(part), "no {part:?}: {}", outcome.tell());
+    }
+    for part in hint {
+        assert!(lines.get(1).is_some_and(|line| line.contains(part)), "no {part:?}: {}", outcome.tell());
+    }
+}
+
+#[test]
+fn what_the_host_cannot_keep_is_refused_at_once_with_reason_and_remedy() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        let outcome = on(&scratch, kind(who), Run::confined(&scratch)).shell("touch started");
+        assert_refused(
+            &outcome,
+            &["metadata-scope and socket-scope cannot be kept", "user namespaces"],
+            &[
+                "sudo sysctl user.max_user_namespaces=",
+                "`--waive metadata-scope --waive socket-scope` and HOME with `--state DIR`",
+            ],
+        );
+        assert!(!scratch.path("w/started").exists());
+        let twin = Run::confined(&scratch).shell("touch started");
+        assert!(twin.ok() && scratch.path("w/started").exists(), "{}", twin.tell());
+    }
+}
+
+#[test]
+fn each_of_the_three_has_to_be_given_up() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        let state = scratch.path("states/s");
+        let run = |options: &[&str]| on(&scratch, kind(who), Run::confined(&scratch)).options(options);
+        let state_option = ["--state", state.to_str().unwrap()];
+        assert_refused(
+            &run(&WAIVED[..2]).options(state_option).shell("true"),
+            &["socket-scope cannot be kept"],
+            &["--waive socket-scope"],
+        );
+        assert_refused(
+            &run(&WAIVED[2..]).options(state_option).shell("true"),
+            &["metadata-scope cannot be kept"],
+            &["--waive metadata-scope"],
+        );
+        assert_refused(&run(WAIVED).shell("true"), &["HOME and /tmp cannot be private"], &["--state DIR"]);
+        assert!(!state.exists(), "a refused run has made the state directory");
+        let twin = poor(&scratch).shell("exit 7");
+        assert_eq!((twin.code(), twin.err.as_str()), (Some(7), ""), "{}", twin.tell());
+    }
+}
+
+const WRITES: &[Attack] = &[
+    at("open-wronly"),
+    at("open-append"),
+    at("open-through-link"),
+    at("open-rdonly-trunc"),
+    at("open-creat"),
+    at("reopen-rdonly"),
+    at("reopen-opath"),
+    at("mkdirat"),
+    at("mknodat-fifo"),
+    at("mknodat-sock"),
+    at("symlinkat"),
+    at("linkat"),
+    at("link-in"),
+    at("link-out"),
+    at("link-out-proc-fd"),
+    at("tmpfile-link"),
+    at("own-tmpfile-link"),
+    at("renameat"),
+    at("rename-exchange"),
+    at("rename-in"),
+    at("rename-over"),
+    at("rename-out"),
+    by_path("truncate"),
+    at("ftruncate"),
+    at("copy-file-range"),
+    at("splice"),
+    at("mmap-shared"),
+    at("unlinkat"),
+    at("unlinkat-dir"),
+    at("bind-socket"),
+];
+
+/// The same tier by request, so that the table is the one of the ordinary run.
+const TIER: [&str; 8] =
+    ["--namespaces", "off", "--waive", "metadata-scope", "--waive", "socket-scope", "--state", "@home/state"];
+const TIER_READABLE: [&str; 10] =
+    [TIER[0], TIER[1], TIER[2], TIER[3], TIER[4], TIER[5], TIER[6], TIER[7], "--ro", "@outside"];
+
+#[test]
+fn writes_outside_are_denied_by_landlock_alone() {
+    denied(
+        WRITES,
+        &[
+            Place { label: "outside", dir: "outside/f", options: &TIER },
+            Place { label: "in a readable root", dir: "outside/f", options: &TIER_READABLE },
+        ],
+    );
+}
+
+#[test]
+fn writes_in_the_workspace_work_without_a_view() {
+    works(WRITES, &[Place { label: "in the workspace", dir: "w/f", options: &TIER }]);
+}
+
+#[test]
+fn reads_outside_are_denied_and_inside_allowed() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        let secret = scratch.file("outside/secret", "secret\n");
+        let mut findings = Findings::default();
+        for operation in ["read", "read-rdwr", "read-mmap", "read-opath", "read-sendfile", "open-write"] {
+            let outcome = poor(&scratch).attack(&scratch, [operation.as_ref(), secret.as_os_str()]);
+            findings.claim(outcome.denied() && outcome.verdict() == "EACCES", || {
+                format!("{who:?} {operation}: {}", outcome.tell())
+            });
+        }
+        for (operation, path) in
+            [("list", scratch.outside()), ("list", scratch.home()), ("execute", scratch.attack())]
+        {
+            let outcome = poor(&scratch).attack(&scratch, [operation.as_ref(), path.as_os_str()]);
+            findings.claim(outcome.denied(), || format!("{who:?} {operation}: {}", outcome.tell()));
+        }
+        let twin = poor(&scratch).option("--ro").option(scratch.outside()).shell(format!(
+            "cat {} && cat own/own && head -c 1 /etc/passwd >/dev/null && ls /usr/bin >/dev/null",
+            secret.display()
+        ));
+        findings.claim(twin.ok() && twin.out == "secret\nmy own\n", || format!("{who:?}: {}", twin.tell()));
+        findings.settle();
+    }
+}
+
+#[test]
+fn secrets_of_the_system_stay_hidden_from_root_of_a_container() {
+    let scratch = scratch(Who::Root);
+    let mut private = vec!["/etc/shadow".to_owned()];
+    for entry in fs::read_dir("/etc").unwrap().map(Result::unwrap) {
+        let metadata = entry.metadata().unwrap();
+        if metadata.is_file() && metadata.permissions().mode() & 0o004 == 0 {
+            private.push(entry.path().to_str().unwrap().to_owned());
+        }
+    }
+    assert!(private.len() > 2, "nothing private found in /etc: {private:?}");
+    for path in private {
+        let outcome = poor(&scratch).attack(&scratch, ["read-quiet", &path]);
+        assert!(outcome.denied(), "{path}: {}", outcome.tell());
+        let twin = Run::plain(&scratch).attack(&scratch, ["read-quiet", &path]);
+        assert!(twin.ok(), "{path}: {}", twin.tell());
+    }
+    let twin = poor(&scratch).shell("cat /etc/passwd /etc/hosts >/dev/null");
+    assert!(twin.ok(), "{}", twin.tell());
+}
+
+#[test]
+fn no_internet_socket_can_be_made() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        for operation in ["tcp", "udp", "mptcp", "udplite"] {
+            let outcome = poor(&scratch).attack(&scratch, [operation, "127.0.0.1", "9"]);
+            let refused = ["EAFNOSUPPORT", "EPROTONOSUPPORT"].contains(&outcome.verdict());
+            assert!(outcome.denied() && refused, "{who:?} {operation}: {}", outcome.tell());
+        }
+        let twin = Run::plain(&scratch).attack(&scratch, ["udp-connect", "127.0.0.1", "9"]);
+        assert!(twin.ok(), "{}", twin.tell());
+        let twin = poor(&scratch).attack(&scratch, ["socketpair-self"]);
+        assert!(twin.ok(), "{}", twin.tell());
+    }
+}
+
+#[test]
+fn other_processes_cannot_be_signalled_traced_or_read() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        let mut victim = Victim::start(&scratch);
+        let mut findings = Findings::default();
+        let (pid, address) = (victim.pid.clone(), victim.address.clone());
+        for operation in [
+            "kill",
+            "kill-probe",
+            "tkill",
+            "sigqueue",
+            "pidfd-signal",
+            "take-descriptor",
+            "prlimit",
+            "setpriority",
+        ] {
+            let outcome = poor(&scratch).attack(&scratch, [operation, &pid]);
+            findings.claim(outcome.denied(), || format!("{who:?} {operation}: {}", outcome.tell()));
+        }
+        for operation in ["ptrace-attach", "ptrace-seize", "vm-read", "vm-write", "mem-read", "mem-write"] {
+            let outcome = poor(&scratch).attack(&scratch, [operation, &pid, &address]);
+            findings.claim(outcome.denied(), || format!("{who:?} {operation}: {}", outcome.tell()));
+        }
+        let environ = poor(&scratch).attack(&scratch, ["read", &format!("/proc/{pid}/environ")]);
+        findings.claim(environ.denied(), || format!("{who:?}: {}", environ.tell()));
+        findings.claim(victim.alive(), || format!("{who:?}: the victim is gone"));
+        let twin = poor(&scratch).attack(&scratch, ["on-child", "kill"]);
+        findings.claim(twin.ok(), || format!("{who:?} own child: {}", twin.tell()));
+        let twin = poor(&scratch).shell("head -c 1 /proc/self/environ >/dev/null && sleep 9 & kill $!");
+        findings.claim(twin.ok(), || format!("{who:?} own child: {}", twin.tell()));
+        findings.settle();
+    }
+}
+
+#[test]
+fn abstract_sockets_and_system_v_ipc_of_others_are_out_of_reach() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        let name = format!("confine-hosts-{}-{who:?}", std::process::id());
+        let _server = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+        let outcome = poor(&scratch).attack(&scratch, ["abstract-stream", &name]);
+        assert!(outcome.denied() && outcome.verdict() == "EPERM", "{who:?}: {}", outcome.tell());
+        let twin = Run::plain(&scratch).attack(&scratch, ["abstract-stream", &name]);
+        assert!(twin.ok(), "{}", twin.tell());
+        let twin = poor(&scratch).attack(&scratch, ["abstract-self", &format!("{name}-own")]);
+        assert!(twin.ok(), "{who:?}: {}", twin.tell());
+        let outcome = poor(&scratch).attack(&scratch, ["sysv-self"]);
+        assert!(outcome.denied(), "{who:?}: {}", outcome.tell());
+    }
+}
+
+#[test]
+fn no_privilege_is_to_be_had() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        for words in [
+            &["unshare", "0x10000000"][..],
+            &["unshare", "0x20000"],
+            &["chroot", "/"],
+            &["become-other"],
+            &["beyond-the-table"],
+            &["key-add", "x"],
+        ] {
+            let outcome = poor(&scratch).attack(&scratch, words);
+            assert!(outcome.denied(), "{who:?} {words:?}: {}", outcome.tell());
+        }
+        let status = poor(&scratch).shell("grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status");
+        for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+            assert!(status.out.contains(&format!("{set}:\t0000000000000000")), "{who:?}: {}", status.tell());
+        }
+        assert!(
+            status.out.contains("NoNewPrivs:\t1") && status.out.contains("Seccomp:\t2"),
+            "{}",
+            status.tell()
+        );
+    }
+}
+
+#[test]
+fn home_and_tmpdir_lie_in_the_state_directory_and_are_kept() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        let state = scratch.path("states/s");
+        let first = poor(&scratch).shell("echo one >$HOME/kept; echo two >$TMPDIR/kept; echo $HOME $TMPDIR");
+        let (home, tmp) = (state.join("home"), state.join("tmp"));
+        assert_eq!(first.out, format!("{} {}\n", home.display(), tmp.display()), "{}", first.tell());
+        let second = poor(&scratch).shell("cat $HOME/kept $TMPDIR/kept; mktemp >/dev/null");
+        assert!(second.ok() && second.out == "one\ntwo\n", "{}", second.tell());
+        let mode = fs::metadata(&state).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o700);
+        let beside = poor(&scratch)
+            .shell("touch $HOME/../x; touch /tmp/confine-hosts-x; touch /dev/shm/confine-hosts-x");
+        assert!(
+            !state.join("x").exists() && !Path::new("/tmp/confine-hosts-x").exists(),
+            "{}",
+            beside.tell()
+        );
+        assert_eq!(beside.err.matches("Permission denied").count(), 3, "{}", beside.tell());
+    }
+}
+
+#[test]
+fn plain_devices_and_proc_are_usable() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        let outcome = poor(&scratch).shell(
+            "set -e; echo x >/dev/null; head -c 4 /dev/urandom | wc -c; head -c 2 /dev/zero | wc -c; cat </dev/null; \
+             { echo to >/dev/stderr; } 2>&1 | cat; bash -c 'cat /proc/self/comm'; test -r /proc/cpuinfo; nproc >/dev/null",
+        );
+        assert!(outcome.ok() && outcome.out == "4\n2\nto\ncat\n", "{who:?}: {}", outcome.tell());
+        let disks = poor(&scratch).shell("ls /dev; cat /sys/kernel/debug/x; ls /sys/kernel/debug");
+        assert!(!disks.ok() && disks.out.is_empty(), "{}", disks.tell());
+    }
+}
+
+#[test]
+fn toolchains_of_the_real_home_are_found_by_their_variables() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        for dir in ["home/.rustup/toolchains", "home/.cargo/registry", "home/.pyenv/versions"] {
+            scratch.dir(dir);
+        }
+        scratch.file("home/.rustup/settings.toml", "rust\n");
+        scratch.file("home/.cargo/registry/index", "crates\n");
+        scratch.file("home/.cargo/credentials.toml", "a token\n");
+        scratch.file("home/.pyenv/version", "3\n");
+        let outcome = poor(&scratch).shell(
+            "cat $RUSTUP_HOME/settings.toml $CARGO_HOME/registry/index $PYENV_ROOT/version; echo $RUSTUP_HOME; \
+             cat $CARGO_HOME/credentials.toml; touch $CARGO_HOME/registry/new",
+        );
+        let wanted = format!("rust\ncrates\n3\n{}\n", scratch.path("home/.rustup").display());
+        assert_eq!(outcome.out, wanted, "{}", outcome.tell());
+        assert_eq!(outcome.err.matches("Permission denied").count(), 2, "{}", outcome.tell());
+    }
+}
+
+#[test]
+fn a_hidden_part_of_a_readable_root_is_left_out() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        for dir in ["outside/a", "outside/a/b"] {
+            scratch.dir(dir);
+        }
+        let hidden = scratch.file("outside/a/b/hidden", "hidden\n");
+        scratch.file("outside/a/b/shown", "shown\n");
+        scratch.file("outside/top", "top\n");
+        let run = || poor(&scratch).option("--ro").option(scratch.outside());
+        let script = format!("cd {}; cat a/b/shown top a/b/hidden", scratch.outside().display());
+        let outcome = run().option("--hide").option(&hidden).shell(&script);
+        assert_eq!(outcome.out, "shown\ntop\n", "{}", outcome.tell());
+        assert!(outcome.err.contains("a/b/hidden: Permission denied"), "{}", outcome.tell());
+        assert_eq!(run().shell(&script).out, "shown\ntop\nhidden\n");
+    }
+}
+
+#[test]
+fn what_only_a_view_could_narrow_is_refused() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        let part = scratch.dir("w/part");
+        for option in ["--ro", "--hide", "--seal"] {
+            let outcome = poor(&scratch).option(option).option(&part).shell("true");
+            assert_refused(&outcome, &["w/part' cannot be narrowed without a mount namespace"], &["sysctl"]);
+        }
+        for options in [["--git", "read-only"], ["--hardlinks", "protect"]] {
+            let outcome = poor(&scratch).options(options).shell("true");
+            assert_refused(&outcome, &[&options.join(" "), "needs a mount namespace"], &["sysctl"]);
+        }
+        // The twin on the ordinary host.
+        let outcome = Run::confined(&scratch).option("--ro").option(&part).shell("test -d part");
+        assert!(outcome.ok(), "{}", outcome.tell());
+    }
+}
+
+#[test]
+fn a_mount_inside_the_workspace_is_refused_unless_it_is_made_writable_on_purpose() {
+    let scratch = scratch(Who::Root);
+    let inner = scratch.dir("w/inner");
+    let run = || {
+        let wrapper =
+            [scratch.attack().as_os_str(), "with-tmpfs".as_ref(), inner.as_os_str()].map(ToOwned::to_owned);
+        Run::confined(&scratch)
+            .under(wrapper)
+            .options(["--namespaces", "off"])
+            .options(WAIVED)
+            .option("--state")
+            .option(scratch.path("states/s"))
+    };
+    assert_refused(
+        &run().shell("true"),
+        &["w/inner' is mounted inside a writable root"],
+        &[&format!("`--rw {}`", inner.display())],
+    );
+    let twin = run().option("--rw").option(&inner).shell("touch inner/x");
+    assert!(twin.ok(), "{}", twin.tell());
+}
+
+#[test]
+fn a_state_directory_that_leads_into_the_workspace_is_refused() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        fs::set_permissions(scratch.dir("w/state"), fs::Permissions::from_mode(0o700)).unwrap();
+        scratch.link(scratch.path("w/state"), "states/link");
+        for named in [scratch.path("states/link"), scratch.path("states/../w/state"), scratch.path("w/new")] {
+            let outcome = on(&scratch, kind(who), Run::confined(&scratch))
+                .options(WAIVED)
+                .option("--state")
+                .option(&named)
+                .shell("true");
+            assert_refused(&outcome, &["overlaps the writable root"], &["outside every workspace"]);
+        }
+        assert!(!scratch.path("w/new").exists());
+    }
+}
+
+#[test]
+fn a_working_directory_that_is_not_granted_is_refused() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        let outcome = poor(&scratch).cwd(scratch.outside()).shell("pwd");
+        assert_refused(&outcome, &["the working directory", "is not visible inside"], &["--chdir"]);
+        let twin =
+            poor(&scratch).cwd(scratch.outside()).option("--chdir").option(scratch.workspace()).shell("pwd");
+        assert_eq!(twin.out, format!("{}\n", scratch.workspace().display()), "{}", twin.tell());
+    }
+}
+
+#[test]
+fn everything_readable_can_be_asked_for() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        let secret = scratch.file("outside/file", "text\n");
+        let outcome =
+            poor(&scratch).options(["--ro", "/"]).shell(format!("cat {0}; echo x >>{0}", secret.display()));
+        assert_eq!(outcome.out, "text\n", "{}", outcome.tell());
+        assert_eq!(fs::read_to_string(&secret).unwrap(), "text\n");
+    }
+}
+
+#[test]
+fn unguarded_control_files_are_named_in_plan_and_note() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        for dir in ["w/.git", "w/.git/objects", "w/.git/refs"] {
+            scratch.dir(dir);
+        }
+        scratch.file("w/.git/HEAD", "ref: refs/heads/main\n");
+        let config = scratch.file("w/.git/config", "[core]\n");
+        let outcome = poor(&scratch).shell("cat $CONFINE_NOTE; echo '[x]' >>.git/config");
+        assert!(outcome.ok(), "{}", outcome.tell());
+        let path = format!("'{}'", config.display());
+        let said = outcome.out.split("cannot guard them").nth(1).is_some_and(|rest| rest.contains(&path));
+        assert!(said, "{}", outcome.out);
+        let ordinary = Run::confined(&scratch).shell("cat $CONFINE_NOTE; echo '[x]' >>.git/config");
+        assert!(!ordinary.ok() && !ordinary.out.contains("cannot guard them"), "{}", ordinary.tell());
+    }
+}
+
+#[test]
+fn the_note_cannot_be_changed_from_inside() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        let outcome = poor(&scratch).shell(
+            "head -n 1 $CONFINE_NOTE; echo x >>$CONFINE_NOTE; rm -f $CONFINE_NOTE; mv $HOME/x $CONFINE_NOTE",
+        );
+        assert!(outcome.out.starts_with("You run inside `confine`"), "{}", outcome.tell());
+        let note = fs::read_to_string(scratch.path("states/s/note")).unwrap();
+        assert!(note.starts_with("You run inside `confine`") && !note.ends_with("x\n"), "{note}");
+        for promise in ["metadata-scope", "socket-scope"] {
+            let given_up = note.split("GIVEN UP").nth(1).unwrap();
+            assert!(given_up.contains(promise), "{note}");
+        }
+    }
+}
+
+#[test]
+fn a_kernel_without_landlock_is_refused_with_and_without_namespaces() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        for (kind, why, remedy) in [
+            ("no-landlock", "this kernel has no Landlock", "CONFIG_SECURITY_LANDLOCK"),
+            ("landlock-off", "switched off", "`lsm=`"),
+        ] {
+            let everything = ["write-scope", "read-scope", "process-scope", "metadata-scope", "socket-scope"];
+            let waived = everything.iter().flat_map(|promise| ["--waive", promise]);
+            let run = || on(&scratch, kind, Run::confined(&scratch));
+            assert_refused(
+                &run().shell("true"),
+                &["write-scope and read-scope", "cannot be kept", why],
+                &[remedy],
+            );
+            let outcome = run()
+                .options(waived)
+                .options(["--namespaces", "off", "--state"])
+                .option(scratch.path("states/s"))
+                .shell("true");
+            assert_refused(&outcome, &["write-scope and read-scope", "cannot be kept", why], &[remedy]);
+            assert!(
+                !outcome.err.contains("give"),
+                "a waiver is offered that would not help: {}",
+                outcome.err
+            );
+        }
+    }
+}
+
+fn nested(scratch: &Scratch, depth: usize, script: &str) -> Run {
+    let confine = scratch.confine();
+    let confine = confine.to_str().unwrap();
+    let mut command: Vec<String> = Vec::new();
+    for level in 0..depth {
+        command.extend([confine, "--workspace", ".", "--ro", confine].map(str::to_owned));
+        command.extend(WAIVED.iter().map(|word| (*word).to_owned()));
+        // The outer one's /tmp or TMPDIR is the only place that an inner one may write besides the workspace.
+        let mut state = "/tmp/s".to_owned();
+        (0..level).for_each(|_| state.push_str("/tmp/s"));
+        command.extend(["--state".to_owned(), state, "--".to_owned()]);
+    }
+    command.extend(["bash", "-c", script].map(str::to_owned));
+    Run::confined(scratch).option("--ro").option(scratch.confine()).command(command)
+}
+
+#[test]
+fn confine_inside_confine_refuses_what_it_cannot_keep() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        let confine = scratch.confine();
+        let outcome = Run::confined(&scratch)
+            .option("--ro")
+            .option(&confine)
+            .command([confine.as_os_str(), "-w".as_ref(), ".".as_ref(), "--".as_ref(), "true".as_ref()])
+            .run();
+        assert_refused(
+            &outcome,
+            &["metadata-scope and socket-scope cannot be kept"],
+            &[
+                "inside confine already",
+                "--waive metadata-scope --waive socket-scope` and HOME with `--state DIR",
+            ],
+        );
+    }
+}
+
+#[test]
+fn confine_inside_confine_works_two_deep_with_that_waived() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        let secret = scratch.file("outside/secret", "secret\n");
+        for depth in 1..=2 {
+            let script = format!(
+                "echo deep >made-{depth}; cat own/own; cat {} || true; touch /usr/x /tmp/x; echo $HOME; exit 5",
+                secret.display()
+            );
+            let outcome = nested(&scratch, depth, &script).run();
+            assert_eq!(outcome.code(), Some(5), "{who:?} {depth}: {}", outcome.tell());
+            assert!(
+                outcome.out.starts_with("my own\n/tmp/s") && !outcome.out.contains("secret"),
+                "{}",
+                outcome.tell()
+            );
+            let made = fs::read_to_string(scratch.path(&format!("w/made-{depth}"))).unwrap();
+            assert_eq!(made, "deep\n");
+        }
+    }
+}
+
+#[test]
+fn check_tells_what_such_a_host_lacks_and_leaves_nothing_behind() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        for (kind, failing, fix) in [
+            (kind(who), "metadata-scope  NOT KEPT", "sudo sysctl user.max_user_namespaces="),
+            ("no-landlock", "write-scope     NOT KEPT", "CONFIG_SECURITY_LANDLOCK"),
+        ] {
+            let command = [scratch.confine().into_os_string(), "check".into()];
+            let outcome = on(&scratch, kind, Run::plain(&scratch)).command(command).run();
+            assert_eq!((outcome.code(), outcome.err.as_str()), (Some(1), ""), "{}", outcome.tell());
+            assert!(outcome.out.contains(failing) && outcome.out.contains(fix), "{}", outcome.out);
+        }
+        // Landlock works on the first of them.
+        let command = [scratch.confine().into_os_string(), "check".into()];
+        let outcome = on(&scratch, kind(who), Run::plain(&scratch)).command(command).run();
+        assert!(outcome.out.contains("write-scope     kept      landlock\n"), "{}", outcome.out);
+        assert_eq!(fs::read_dir(scratch.path("tmp")).unwrap().count(), 0);
+    }
+}

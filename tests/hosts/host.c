@@ -1,0 +1,88 @@
+/* A host as confine may meet it, made of an unprivileged user namespace: `host KIND PROGRAM [ARG]...`
+ *
+ *   no-userns       nobody in here may make a user namespace, as with user.max_user_namespaces=0
+ *   container-root  the same for uid 0 without CAP_SYS_ADMIN, as in a container
+ *   no-landlock     landlock_create_ruleset(2) answers as a kernel without it
+ *   landlock-off    ... as one that has it switched off
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SYS_ADMIN 21
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(99);
+}
+
+static void write_to(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		die(path);
+	close(fd);
+}
+
+static void own_namespace(void)
+{
+	char map[64];
+	unsigned uid = geteuid(), gid = getegid();
+
+	if (unshare(CLONE_NEWUSER))
+		die("unshare");
+	write_to("/proc/self/setgroups", "deny");
+	snprintf(map, sizeof(map), "%u %u 1", gid, gid);
+	write_to("/proc/self/gid_map", map);
+	snprintf(map, sizeof(map), "%u %u 1", uid, uid);
+	write_to("/proc/self/uid_map", map);
+	write_to("/proc/sys/user/max_user_namespaces", "0");
+}
+
+static void answer_landlock(int error)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_landlock_create_ruleset, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		die("seccomp");
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 3)
+		return 99;
+	if (!strcmp(argv[1], "no-userns")) {
+		own_namespace();
+	} else if (!strcmp(argv[1], "container-root")) {
+		own_namespace();
+		if (prctl(PR_CAPBSET_DROP, SYS_ADMIN, 0, 0, 0))
+			die("capbset");
+	} else if (!strcmp(argv[1], "no-landlock")) {
+		answer_landlock(ENOSYS);
+	} else if (!strcmp(argv[1], "landlock-off")) {
+		answer_landlock(EOPNOTSUPP);
+	} else {
+		return 99;
+	}
+	execvp(argv[2], argv + 2);
+	die(argv[2]);
+}
