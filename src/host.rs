@@ -12,7 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::enforce::namespaces;
 use crate::error::Result;
+use crate::enforce::seccomp::Brokered;
 use crate::policy::Namespaces;
+use crate::supervise::broker::probe::{Abilities, probe};
+use crate::view::sockets::RESOLVE_UNIX_ABI;
 use crate::sys;
 
 /// Landlock's version and the errata fixed in it are independent of each other: a stable kernel may have
@@ -65,6 +68,8 @@ pub struct Host {
     pub gid: u32,
     pub landlock: Landlock,
     pub world: World,
+    /// What a parent could be asked, where there are no namespaces.
+    pub broker: Option<Abilities>,
 }
 
 impl Host {
@@ -78,11 +83,21 @@ impl Host {
             Namespaces::Off => World::Missing(Lack { why: "--namespaces off was given".into(), help: None }),
             Namespaces::Auto => enter_world(uid, gid)?,
         };
-        Ok(Host { uid, gid, landlock: Landlock::query(), world })
+        let broker = matches!(world, World::Missing(_)).then(probe);
+        Ok(Host { uid, gid, landlock: Landlock::query(), world, broker })
     }
 
     pub fn namespaces(&self) -> bool {
         !matches!(self.world, World::Missing(_))
+    }
+
+    /// Which calls the broker is asked about: those that nothing else here rules.
+    pub fn brokered(&self) -> Brokered {
+        let Some(abilities) = &self.broker else { return Brokered::default() };
+        Brokered {
+            metadata: abilities.metadata.is_ok(),
+            connect: abilities.connect.is_ok() && self.landlock.abi() < RESOLVE_UNIX_ABI,
+        }
     }
 
     /// uid 0 keeps the ownership of root's files even without a capability, so what it may see of the system

@@ -227,6 +227,13 @@ pub fn answer_notification(listener: BorrowedFd<'_>, id: u64, errno: i32) -> io:
         .map(drop)
 }
 
+/// connect(2) with an address as it stood in another process's memory.
+pub fn connect(socket: BorrowedFd<'_>, address: &[u8]) -> io::Result<()> {
+    let length = address.len() as libc::socklen_t;
+    // SAFETY: the descriptor is open while borrowed, and the kernel reads `length` bytes of the slice.
+    check(unsafe { libc::connect(socket.as_raw_fd(), address.as_ptr().cast(), length) }.into()).map(drop)
+}
+
 /// Sets inode attributes by an ioctl that reads `value` (FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR).
 pub fn set_inode_attribute(file: BorrowedFd<'_>, request: u32, value: &[u8]) -> io::Result<()> {
     // An ioctl number tells how much it reads (bits 16 to 29); FS_IOC_SETFLAGS reads an int whatever it says.

@@ -125,7 +125,8 @@ impl Plan {
             // Without a parent listen(2) cannot be told apart by family, and a socket that was never bound
             // listens on a port of the kernel's choice.
             listen: !ports,
-            broker: seccomp::Brokered::default(),
+            broker: host.brokered(),
+            unix_datagrams: policy.allow.contains(&Allowance::UnixDatagram),
         };
         Ok(Plan {
             version: JSON_VERSION,
@@ -218,6 +219,9 @@ pub fn supervision(policy: &Policy, host: &Host) -> Option<Supervision> {
             host.namespaces() && host.landlock.abi() < 6,
         ),
         ("--timeout", limits.timeout.is_some()),
+        ("metadata-scope, which needs a broker without namespaces", host.brokered().metadata),
+        ("socket-scope, which needs a broker without namespaces", host.brokered().connect),
+        ("HOME and TMPDIR, which have to be removed afterwards", !host.namespaces() && policy.state.is_none()),
     ]
     .into_iter()
     .filter(|(_, needed)| *needed)
@@ -258,7 +262,6 @@ fn refuse_unbuilt(policy: &Policy) -> Result<()> {
         ("--max-cpu", limits.cpu.is_some()),
         ("--listen", policy.network.listen != Listen::None),
         ("--loopback host", policy.network.loopback == Loopback::Host),
-        ("--allow unix-datagram", policy.allow.contains(&Allowance::UnixDatagram)),
     ];
     match options.iter().find(|(_, asked)| *asked) {
         Some((option, _)) => Err(Error::refused(format!("{option} is not available in this version"))),
@@ -293,11 +296,9 @@ fn refuse_lacking(policy: &Policy, host: &Host, lacking: &[(Promise, Lack)]) -> 
         .collect();
     let mut hint = hints.join("; ");
     if waivers.len() == lacking.len() {
-        let home = !host.namespaces() && policy.state.is_none();
-        let state = if home { "` and HOME with `--state DIR" } else { "" };
         let or = if hint.is_empty() { "" } else { "; or " };
         let them = if waivers.len() == 1 { "it" } else { "them" };
-        hint.push_str(&format!("{or}give {them} up with `{}{state}`", waivers.join(" ")));
+        hint.push_str(&format!("{or}give {them} up with `{}`", waivers.join(" ")));
     }
     let error = Error::refused(message);
     Err(if hint.is_empty() { error } else { error.with_hint(hint) })
@@ -318,10 +319,6 @@ fn refuse_options(policy: &Policy, host: &Host) -> Result<()> {
     ];
     if let Some((option, _)) = options.iter().find(|(_, asked)| *asked) {
         return Err(without_view(format!("{option} needs a mount namespace"), lack));
-    }
-    if policy.state.is_none() {
-        return Err(Error::refused(format!("HOME and /tmp cannot be private here: {}", lack.why))
-            .with_hint("keep HOME and TMPDIR in a directory of your own: `--state DIR`"));
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ pub mod broker;
 pub mod init;
 pub mod link;
 pub mod monitor;
+pub mod private;
 mod scrub;
 mod terminal;
 

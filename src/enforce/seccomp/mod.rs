@@ -36,8 +36,9 @@ pub struct Rules {
     /// The command may call listen(2), on sockets of any family.
     pub listen: bool,
     /// What the supervisor's broker is asked about.
-    #[serde(default)]
     pub broker: Brokered,
+    /// UNIX datagram sockets pass although the broker cannot see where they send to.
+    pub unix_datagrams: bool,
 }
 
 /// Calls that no other layer of this host rules, and that are rare enough to ask a parent about.

@@ -50,6 +50,7 @@ pub enum When {
     AllInet,
     BrokeredMetadata,
     BrokeredConnect,
+    NoUnixDatagrams,
 }
 
 /// In the place of an errno: the broker answers.
@@ -68,6 +69,7 @@ impl When {
             When::AllInet => rules.inet == Inet::All,
             When::BrokeredMetadata => rules.broker.metadata,
             When::BrokeredConnect => rules.broker.connect,
+            When::NoUnixDatagrams => rules.broker.connect && !rules.unix_datagrams,
         }
     }
 }

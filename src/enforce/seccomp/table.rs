@@ -369,7 +369,7 @@ pub const TABLE: &[Group] = &[
     Group {
         name: "unix-datagrams",
         errno: EPROTONOSUPPORT,
-        when: When::BrokeredConnect,
+        when: When::NoUnixDatagrams,
         reason: "a datagram's destination lies in memory, where it can change after it was looked at",
         rows: &[
             // SOCK_RAW (3) means SOCK_DGRAM (2) to this family.

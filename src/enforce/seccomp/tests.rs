@@ -18,7 +18,7 @@ pub(super) fn errno(errno: i32) -> u32 {
 
 /// The ordinary run: namespaces of its own, private loopback.
 pub(super) fn ordinary() -> Rules {
-    Rules { inet: Inet::All, sysv_ipc: true, namespaces: false, listen: true, broker: Brokered::default() }
+    Rules { inet: Inet::All, sysv_ipc: true, namespaces: false, listen: true, broker: Brokered::default(), unix_datagrams: false }
 }
 
 pub(super) fn every_rules() -> Vec<Rules> {
@@ -29,7 +29,7 @@ pub(super) fn every_rules() -> Vec<Rules> {
             let [sysv_ipc, namespaces, listen, metadata, connect] =
                 [1, 2, 4, 8, 16].map(|bit| bits & bit != 0);
             let broker = Brokered { metadata, connect };
-            all.push(Rules { inet, sysv_ipc, namespaces, listen, broker });
+            all.push(Rules { inet, sysv_ipc, namespaces, listen, broker, unix_datagrams: bits == 24 });
         }
     }
     all

@@ -10,7 +10,7 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 
 use super::target::Target;
 use super::{Answer, Scope, resolve};
-use crate::sys::Notification;
+use crate::sys::{self, Notification};
 
 /// sizeof(struct sockaddr_storage).
 const LONGEST: usize = 128;
@@ -27,9 +27,16 @@ pub fn perform(target: &Target<'_>, scope: &Scope, call: &Notification) -> Answe
     target.still_there()?;
     let socket = pidfd_getfd(&process, number as i32, PidfdGetfdFlags::empty())?;
     // The family of the socket decides which addresses it can be connected to.
-    if sockopt::socket_domain(&socket)? != AddressFamily::UNIX
-        || !matches!(sockopt::socket_type(&socket)?, SocketType::STREAM | SocketType::SEQPACKET)
-    {
+    match sockopt::socket_domain(&socket)? {
+        AddressFamily::UNIX => {}
+        AddressFamily::INET | AddressFamily::INET6 => {
+            scope.may_reach(port(&address)?)?;
+            target.still_there()?;
+            return sys::connect(socket.as_fd(), &address).map_err(|error| errno(&error));
+        }
+        _ => return Err(Errno::ACCESS),
+    }
+    if !matches!(sockopt::socket_type(&socket)?, SocketType::STREAM | SocketType::SEQPACKET) {
         return Err(Errno::ACCESS);
     }
     let path = path(&address)?;
@@ -41,6 +48,19 @@ pub fn perform(target: &Target<'_>, scope: &Scope, call: &Notification) -> Answe
     target.still_there()?;
     let address = SocketAddrUnix::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     rustix::net::connect(&socket, &address)
+}
+
+fn errno(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::ACCESS)
+}
+
+/// The port of a `sockaddr_in` or `sockaddr_in6` (ip(7), ipv6(7)): third and fourth byte of both. An address without
+/// one (AF_UNSPEC ends a connection) has port 0, which no rule names.
+fn port(address: &[u8]) -> rustix::io::Result<u16> {
+    match address {
+        [_, _, high, low, ..] => Ok(u16::from_be_bytes([*high, *low])),
+        _ => Err(Errno::INVAL),
+    }
 }
 
 /// The path in a `sockaddr_un` (unix(7)). An abstract name cannot be told from one of another program's; the other

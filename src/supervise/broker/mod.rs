@@ -9,12 +9,13 @@
 
 mod connect;
 mod metadata;
+pub mod probe;
 mod resolve;
 mod scope;
+mod seat;
 mod target;
 
 use std::collections::HashMap;
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +23,8 @@ use std::thread;
 
 use crate::enforce::seccomp::{self, Arch};
 use crate::sys::{self, Notification};
-pub use scope::Scope;
+pub use scope::{Internet, Scope};
+pub use seat::Seat;
 use target::Target;
 
 /// Calls that may wait for somebody (connect(2)) get a thread each, up to this many.
@@ -46,20 +48,15 @@ impl Broker {
 
     /// Answers until nobody is left to ask. Without a broker the calls are ENOSYS: the listener's last descriptor
     /// closes with it.
-    pub fn run(self) -> io::Result<()> {
+    pub fn serve(self) {
         let broker = Arc::new(self);
-        let thread = thread::Builder::new().name("broker".to_owned());
-        thread.spawn(move || broker.serve()).map(drop)
-    }
-
-    fn serve(self: Arc<Self>) {
         loop {
-            match sys::receive_notification(self.listener.as_fd()) {
-                Ok(call) => self.take(call),
+            match sys::receive_notification(broker.listener.as_fd()) {
+                Ok(call) => broker.take(call),
                 // The caller died, or a signal came.
                 Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => {
                     // Without any process left under the filter this would spin.
-                    if self.is_over() {
+                    if broker.is_over() {
                         return;
                     }
                 }

@@ -18,11 +18,30 @@ pub struct Scope {
     roots: Vec<PathBuf>,
     /// Device and inode number of sockets of other programs that were there before.
     foreign: HashSet<(u64, u64)>,
+    internet: Internet,
+}
+
+/// Where internet sockets may be connected to; which of them can be made at all is the filter's rule.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Internet {
+    #[default]
+    Nowhere,
+    /// These TCP ports. Landlock's rule does not reach the broker, which is not under it.
+    Ports(Vec<u16>),
+    Anywhere,
 }
 
 impl Scope {
-    pub fn new(roots: Vec<PathBuf>, foreign: HashSet<(u64, u64)>) -> Scope {
-        Scope { roots, foreign }
+    pub fn new(roots: Vec<PathBuf>, foreign: HashSet<(u64, u64)>, internet: Internet) -> Scope {
+        Scope { roots, foreign, internet }
+    }
+
+    pub fn may_reach(&self, port: u16) -> Result<()> {
+        match &self.internet {
+            Internet::Anywhere => Ok(()),
+            Internet::Ports(ports) if ports.contains(&port) => Ok(()),
+            Internet::Ports(_) | Internet::Nowhere => Err(Errno::ACCESS),
+        }
     }
 
     /// EPERM unless the object is the command's to change. The place is asked of the kernel for the descriptor
@@ -75,7 +94,7 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("confine-scope-{}", std::process::id()));
         std::fs::create_dir_all(dir.join("root/deep")).unwrap();
         std::fs::create_dir_all(dir.join("rooted")).unwrap();
-        let scope = Scope::new(vec![dir.canonicalize().unwrap().join("root")], HashSet::new());
+        let scope = Scope::new(vec![dir.canonicalize().unwrap().join("root")], HashSet::new(), Internet::Nowhere);
         let judge = |name: &str| scope.may_change(std::fs::File::open(dir.join(name)).unwrap().as_fd());
         assert_eq!((judge("root"), judge("root/deep")), (Ok(()), Ok(())));
         assert_eq!((judge("rooted"), judge(".")), (Err(Errno::PERM), Err(Errno::PERM)));
