@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::OnceLock;
 
 use serde::Serialize;
 
@@ -31,7 +32,32 @@ struct Canonical<'a> {
     waived: Vec<&'a Promise>,
 }
 
-pub fn of(plan: &Plan) -> String {
+/// The id, once it has been asked for. It is no part of what a plan is: plans are equal without it, and a copy,
+/// which may be changed, makes its own.
+#[derive(Debug, Default)]
+pub struct Made(OnceLock<String>);
+
+impl Made {
+    pub fn get_or_make(&self, plan: &Plan) -> &str {
+        self.0.get_or_init(|| of(plan))
+    }
+}
+
+impl Clone for Made {
+    fn clone(&self) -> Self {
+        Made::default()
+    }
+}
+
+impl PartialEq for Made {
+    fn eq(&self, _: &Made) -> bool {
+        true
+    }
+}
+
+impl Eq for Made {}
+
+fn of(plan: &Plan) -> String {
     let (world, process) = (&plan.world, &plan.process);
     let canonical = Canonical {
         environment: process.environment.iter().filter(|name| !name.starts_with("CONFINE")).collect(),

@@ -8,7 +8,6 @@ mod promises;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -36,9 +35,8 @@ pub struct Plan {
     pub process: Process,
     /// None: the command has no parent but confine's own caller.
     pub supervision: Option<Supervision>,
-    /// Made at most once: a plan does not change after it has been decided.
     #[serde(skip)]
-    id: OnceLock<String>,
+    id: id::Made,
 }
 
 /// What a parent is there for.
@@ -153,13 +151,13 @@ impl Plan {
                 environment,
             },
             supervision,
-            id: OnceLock::new(),
+            id: id::Made::default(),
         })
     }
 
     /// SHA-256 over what was decided by policy: no argv, value, descriptor, inode, or what was merely met.
     pub fn id(&self) -> &str {
-        self.id.get_or_init(|| id::of(self))
+        self.id.get_or_make(self)
     }
 
     pub fn has(&self, namespace: Namespace) -> bool {
