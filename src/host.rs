@@ -11,12 +11,12 @@ use rustix::thread::{CapabilitySet, capabilities};
 use serde::{Deserialize, Serialize};
 
 use crate::enforce::namespaces;
-use crate::error::Result;
 use crate::enforce::seccomp::Brokered;
+use crate::error::Result;
 use crate::policy::Namespaces;
 use crate::supervise::broker::probe::{Abilities, probe};
-use crate::view::sockets::RESOLVE_UNIX_ABI;
 use crate::sys;
+use crate::view::sockets::RESOLVE_UNIX_ABI;
 
 /// Landlock's version and the errata fixed in it are independent of each other: a stable kernel may have
 /// fewer fixes than an older series (Documentation/userspace-api/landlock.rst, "Errata").

@@ -190,6 +190,19 @@ pub fn install_listening_filter(program: &[seccompiler::sock_filter]) -> io::Res
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
 
+/// Zeroes over the strings of this process's own command line or environment. By process_vm_writev(2) and not
+/// through /proc/self/mem, which is read-only inside confine itself and in many containers.
+pub fn overwrite_strings(start: u64, length: usize) -> io::Result<()> {
+    let zeroes = vec![0u8; length];
+    let from = libc::iovec { iov_base: zeroes.as_ptr().cast_mut().cast(), iov_len: length };
+    let to = libc::iovec { iov_base: start as *mut libc::c_void, iov_len: length };
+    // SAFETY: the kernel reads `zeroes` and writes where the caller says the strings are that execve(2) left above
+    // the stack. Nothing in Rust points there: the standard library copies each argument and variable.
+    let written =
+        check(unsafe { libc::process_vm_writev(libc::getpid(), &from, 1, &to, 1, 0) } as libc::c_long)?;
+    if written as usize == length { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EFAULT)) }
+}
+
 /// One call that waits for an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Notification {

@@ -1,5 +1,6 @@
 //! `confine [OPTIONS] -- COMMAND`: the pipeline of an ordinary run.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,7 @@ use crate::host::Host;
 use crate::plan::{self, Plan};
 use crate::policy::{Policy, env_file};
 use crate::record::{Record, Timings};
+use crate::supervise::private::Private;
 use crate::view::caller::Caller;
 use crate::view::{Purpose, View};
 
@@ -21,14 +23,30 @@ pub fn run(invocation: Invocation) -> Result<u8> {
     close_inherited(&invocation.policy)?;
     let mut record = Record::open(invocation.policy.status_fd)?;
     let mut timings = Timings::new(invocation.policy.timings);
-    let prepared = enter(&invocation.policy, &mut timings)
-        .and_then(|entered| entered.prepare(&invocation.policy, Purpose::Run, &mut timings));
-    match prepared {
+    let mut private = None;
+    let prepared = enter(&invocation.policy, &mut timings).and_then(|entered| {
+        private = entered.private_directory(&invocation.policy)?;
+        let policy = with_state(&invocation.policy, private.as_ref());
+        entered.prepare(&policy, Purpose::Run, &mut timings)
+    });
+    let status = match prepared {
         Ok(prepared) => prepared.start(&invocation.command, record, timings),
         Err(error) => {
             record.refused(&error);
             Err(error)
         }
+    };
+    if let Some(private) = private {
+        private.remove();
+    }
+    status
+}
+
+/// A private directory takes the place of `--state`.
+fn with_state<'a>(policy: &'a Policy, private: Option<&Private>) -> Cow<'a, Policy> {
+    match private {
+        Some(private) => Cow::Owned(Policy { state: Some(private.path().to_owned()), ..policy.clone() }),
+        None => Cow::Borrowed(policy),
     }
 }
 
@@ -59,6 +77,17 @@ pub fn enter(policy: &Policy, timings: &mut Timings) -> Result<Entered> {
 }
 
 impl Entered {
+    /// HOME and TMPDIR where nothing can be mounted and no directory was named for them.
+    fn private_directory(&self, policy: &Policy) -> Result<Option<Private>> {
+        if self.host.namespaces() || policy.state.is_some() {
+            return Ok(None);
+        }
+        // A run that will be refused makes nothing.
+        plan::promises(policy, &self.host)?;
+        let runtime = self.caller.variable("XDG_RUNTIME_DIR").map(Path::new);
+        Private::make(self.caller.uid, runtime).map(Some)
+    }
+
     /// Everything else that can be refused.
     pub fn prepare(self, policy: &Policy, purpose: Purpose, timings: &mut Timings) -> Result<Prepared> {
         let Entered { caller, host, pairs } = self;

@@ -191,7 +191,7 @@ pub fn promises(policy: &Policy, host: &Host) -> Result<Promises> {
             Outcome::Lacking(_) => {}
         }
     }
-    refuse_lacking(policy, host, &lacking)?;
+    refuse_lacking(host, &lacking)?;
     refuse_options(policy, host)?;
     Ok(Promises { kept, waived })
 }
@@ -219,7 +219,10 @@ pub fn supervision(policy: &Policy, host: &Host) -> Option<Supervision> {
         ("--timeout", limits.timeout.is_some()),
         ("metadata-scope, which needs a broker without namespaces", host.brokered().metadata),
         ("socket-scope, which needs a broker without namespaces", host.brokered().connect),
-        ("HOME and TMPDIR, which have to be removed afterwards", !host.namespaces() && policy.state.is_none()),
+        (
+            "HOME and TMPDIR, which have to be removed afterwards",
+            !host.namespaces() && policy.state.is_none(),
+        ),
     ]
     .into_iter()
     .filter(|(_, needed)| *needed)
@@ -268,7 +271,7 @@ fn refuse_unbuilt(policy: &Policy) -> Result<()> {
 }
 
 /// Every promise that is lacking in one message, so that one look says all that must be decided.
-fn refuse_lacking(policy: &Policy, host: &Host, lacking: &[(Promise, Lack)]) -> Result<()> {
+fn refuse_lacking(host: &Host, lacking: &[(Promise, Lack)]) -> Result<()> {
     if lacking.is_empty() {
         return Ok(());
     }

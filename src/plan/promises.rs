@@ -42,9 +42,8 @@ impl Facts<'_> {
             Promise::MetadataScope if self.view => kept(&["view"]),
             Promise::MetadataScope => match &self.host.broker {
                 Some(Abilities { metadata: Ok(()), .. }) => kept(&["broker"]),
-                Some(Abilities { metadata: Err(why), .. }) => {
-                    self.no_view(&format!("the broker cannot be had ({why}), Landlock does not rule metadata"))
-                }
+                Some(Abilities { metadata: Err(why), .. }) => self
+                    .no_view(&format!("the broker cannot be had ({why}), Landlock does not rule metadata")),
                 None => self.no_view("Landlock does not rule chmod, chown, utime and xattr"),
             },
             Promise::PathHiding if self.view => kept(&["view"]),

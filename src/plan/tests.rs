@@ -10,7 +10,7 @@ fn host(abi: u32, world: World) -> Host {
         0 => Landlock::NotBuilt,
         abi => Landlock::Available { abi, errata: 0 },
     };
-    Host { uid: 1000, gid: 1000, landlock, world }
+    Host { uid: 1000, gid: 1000, landlock, world, broker: None }
 }
 
 fn missing() -> World {

@@ -21,7 +21,8 @@ impl Private {
     /// In the user's run-time directory, which is memory, or else in /tmp.
     pub fn make(uid: u32, runtime: Option<&Path>) -> Result<Private> {
         let owned = |path: &&Path| {
-            fs::symlink_metadata(path).is_ok_and(|found| found.is_dir() && found.uid() == uid && found.mode() & 0o77 == 0)
+            fs::symlink_metadata(path)
+                .is_ok_and(|found| found.is_dir() && found.uid() == uid && found.mode() & 0o77 == 0)
         };
         let base = runtime.filter(owned).unwrap_or(Path::new("/tmp"));
         clean(base, uid);
@@ -68,7 +69,9 @@ fn clean(base: &Path, uid: u32) {
             continue;
         }
         let path = entry.path();
-        let own = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.uid() == uid && !found.is_symlink());
+        let own = |path: &Path| {
+            fs::symlink_metadata(path).is_ok_and(|found| found.uid() == uid && !found.is_symlink())
+        };
         if !own(&path) || !own(&path.join(LOCK)) {
             continue;
         }

@@ -4,7 +4,8 @@
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
+
+use crate::sys;
 
 /// Leaves the program's name. Everything that is needed of both must have been read before.
 pub fn scrub() -> io::Result<()> {
@@ -12,10 +13,8 @@ pub fn scrub() -> io::Result<()> {
     let [arguments, arguments_end, environment, environment_end] =
         addresses(&stat).ok_or_else(|| io::Error::other("/proc/self/stat cannot be understood"))?;
     let name = std::env::args_os().next().map_or(0, |name| name.as_bytes().len() as u64);
-    let memory = fs::File::options().write(true).open("/proc/self/mem")?;
     for (start, end) in [(arguments + name, arguments_end), (environment, environment_end)] {
-        let zeroes = vec![0; end.saturating_sub(start) as usize];
-        memory.write_all_at(&zeroes, start)?;
+        sys::overwrite_strings(start, end.saturating_sub(start) as usize)?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::caller::{Caller, read_proc};
-use super::trace::trace;
+use super::trace::{object, trace};
 use super::{Access, Backing, Origin, Place, Source, View};
 use crate::error::{Error, Result};
 use crate::host::Host;
@@ -25,6 +25,7 @@ pub fn cover(view: &mut View, host: &Host, _caller: &Caller) -> Result<()> {
         if !view.is_visible(&traced.path) || view.entries.contains_key(&traced.path) {
             continue;
         }
+        view.foreign_sockets.extend(traced.stat().map(|stat| object(&stat)));
         let place = Place {
             path: traced.path,
             access: Access::Hidden,

@@ -19,8 +19,10 @@ mod table;
 mod tests;
 
 use std::io;
+use std::os::fd::OwnedFd;
 
 use crate::error::Error;
+use crate::sys;
 use compile::Outcome;
 pub use row::{BROKER, Group, Relation, Row, Test, When, Width};
 pub use table::LAST_VETTED;
@@ -130,6 +132,13 @@ pub fn install(programs: &[Program]) -> io::Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// The same, for programs that ask a broker: the last one makes the listener.
+pub fn install_brokered(programs: &[Program]) -> io::Result<OwnedFd> {
+    let (last, others) = programs.split_last().ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
+    install(others)?;
+    sys::install_listening_filter(last)
 }
 
 /// Every row that this architecture has a number for, in the table's order, with the group it belongs to.

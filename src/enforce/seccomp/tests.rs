@@ -18,7 +18,14 @@ pub(super) fn errno(errno: i32) -> u32 {
 
 /// The ordinary run: namespaces of its own, private loopback.
 pub(super) fn ordinary() -> Rules {
-    Rules { inet: Inet::All, sysv_ipc: true, namespaces: false, listen: true, broker: Brokered::default(), unix_datagrams: false }
+    Rules {
+        inet: Inet::All,
+        sysv_ipc: true,
+        namespaces: false,
+        listen: true,
+        broker: Brokered::default(),
+        unix_datagrams: false,
+    }
 }
 
 pub(super) fn every_rules() -> Vec<Rules> {

@@ -94,7 +94,8 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("confine-scope-{}", std::process::id()));
         std::fs::create_dir_all(dir.join("root/deep")).unwrap();
         std::fs::create_dir_all(dir.join("rooted")).unwrap();
-        let scope = Scope::new(vec![dir.canonicalize().unwrap().join("root")], HashSet::new(), Internet::Nowhere);
+        let scope =
+            Scope::new(vec![dir.canonicalize().unwrap().join("root")], HashSet::new(), Internet::Nowhere);
         let judge = |name: &str| scope.may_change(std::fs::File::open(dir.join(name)).unwrap().as_fd());
         assert_eq!((judge("root"), judge("root/deep")), (Ok(()), Ok(())));
         assert_eq!((judge("rooted"), judge(".")), (Err(Errno::PERM), Err(Errno::PERM)));
