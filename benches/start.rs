@@ -3,7 +3,7 @@
 //!
 //!     cargo bench --bench start            [-- start | steady] [ROUNDS]
 //!
-//! Contestants take turns, so that a machine that slows down slows all of them; medians are compared. The program
+//! Contestants take turns, so that a machine that slows down slows all of them. The program
 //! is its own empty program, target and load, told so by its first argument: what is compared is linked alike.
 
 use std::fs;
@@ -11,6 +11,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -142,34 +145,52 @@ fn start(place: &Place, rounds: usize) -> Outcome<()> {
         }
         works
     });
-    let mut times = vec![Vec::with_capacity(rounds); contestants.len()];
+    let mut walls = vec![Vec::with_capacity(rounds); contestants.len()];
+    let mut spent = walls.clone();
     for _ in 0..rounds {
-        for ((_, line), times) in contestants.iter().zip(&mut times) {
+        for (((_, line), walls), spent) in contestants.iter().zip(&mut walls).zip(&mut spent) {
             let mut command = place.command(line);
+            let before = processor_time()?;
             let began = Instant::now();
             command.status()?;
-            times.push(began.elapsed().as_nanos() as f64 / 1e6);
+            walls.push(began.elapsed().as_nanos() as f64 / 1e6);
+            spent.push(processor_time()? - before);
         }
     }
-    let figures: Vec<(f64, f64)> = times.iter_mut().map(|times| (least(times), median(times))).collect();
-    let of =
-        |wanted: &str| contestants.iter().position(|(name, _)| *name == wanted).map(|index| figures[index]);
-    let (bare, empty) = (of("bare").unwrap_or_default(), of("empty program").unwrap_or_default());
-    println!(
-        "\nstart, ms, {rounds} rounds in turn  {:>8} {:>8} {:>10} {:>12}",
-        "min", "median", "over bare", "over empty"
-    );
-    for ((name, _), (least, median)) in contestants.iter().zip(&figures) {
-        println!(
-            "{name:<30} {least:>8.3} {median:>8.3} {:>9.2}x {:>9.3} ms",
-            median / bare.1,
-            median - empty.1
-        );
+    let figures: Vec<[f64; 3]> = walls
+        .iter_mut()
+        .zip(&mut spent)
+        .map(|(walls, spent)| [least(walls), median(walls), median(spent)])
+        .collect();
+    let of = |wanted: &str| {
+        let index = contestants.iter().position(|(name, _)| *name == wanted);
+        index.and_then(|index| figures.get(index)).copied()
+    };
+    let empty = of("empty program").unwrap_or_default();
+    println!("\nstart, ms, {rounds} rounds in turn; in brackets what is over the empty program");
+    println!("{:<20} {:>18} {:>18} {:>18}", "", "least", "median", "processor, median");
+    for ((name, _), figures) in contestants.iter().zip(&figures) {
+        print!("{name:<20}");
+        for (figure, empty) in figures.iter().zip(empty) {
+            print!(" {figure:>8.3} ({:>+7.3})", figure - empty);
+        }
+        println!();
     }
     if let (Some(ours), Some(theirs)) = (of("confine"), of("bubblewrap")) {
-        println!("confine / bubblewrap: {:.2} (min {:.2})", ours.1 / theirs.1, ours.0 / theirs.0);
+        print!("{:<20}", "confine / bubblewrap");
+        for (ours, theirs) in ours.iter().zip(theirs) {
+            print!(" {:>8.2}          ", ours / theirs);
+        }
+        println!();
     }
     Ok(())
+}
+
+/// Of all children so far, in ms: other load on the machine does not lengthen it, and waiting is not in it.
+fn processor_time() -> Outcome<f64> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let milliseconds = |time: TimeVal| time.num_microseconds() as f64 / 1e3;
+    Ok(milliseconds(usage.user_time()) + milliseconds(usage.system_time()))
 }
 
 fn steady(place: &Place, rounds: usize) -> Outcome<()> {
@@ -224,6 +245,9 @@ fn make_repository(place: &Place) -> Outcome<()> {
     }
     for line in [
         &["git", "init", "-q"][..],
+        // In the background it would move files while confine looks for hard links.
+        &["git", "config", "gc.auto", "0"],
+        &["git", "config", "maintenance.auto", "false"],
         &["git", "add", "."],
         &["git", "-c", "user.name=b", "-c", "user.email=b@localhost", "commit", "-qm", "all"],
     ] {

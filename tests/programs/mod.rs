@@ -32,7 +32,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("tar", "tar"),
     ("tmux", "tmux"),
     ("zsh", "zsh"),
-    ("/usr/bin/python3", "python3 python3-venv python3-pip"),
+    ("/usr/bin/python3", "python3 python3-venv"),
     ("/usr/lib/python3/dist-packages/pytest", "python3-pytest"),
 ];
 

@@ -191,29 +191,43 @@ pub fn walk(plan: &Plan<'_>, starts: Vec<Arc<Node>>) -> io::Result<Gathered> {
 /// Decides on the calling thread when others are worth their start.
 struct Starter {
     began: Instant,
-    warm: usize,
-    max: usize,
+    /// 0 lets the walk choose.
+    asked: usize,
+    /// Threads while nothing waits, and at most. Found when they matter: std reads the limits of every control
+    /// group for it, which a small workspace need not wait for.
+    limits: Option<(usize, usize)>,
     started: usize,
     checked: u64,
 }
 
 impl Starter {
     fn new(max: usize) -> Starter {
-        let cores = std::thread::available_parallelism().map_or(2, usize::from).max(2);
-        let max = if max == 0 { COLD_THREADS.max(cores) } else { max };
-        Starter { began: Instant::now(), warm: cores.min(max), max, started: 1, checked: 0 }
+        Starter { began: Instant::now(), asked: max, limits: None, started: 1, checked: 0 }
+    }
+
+    fn limits(&mut self) -> (usize, usize) {
+        let asked = self.asked;
+        *self.limits.get_or_insert_with(|| {
+            let cores = std::thread::available_parallelism().map_or(2, usize::from).max(2);
+            let max = if asked == 0 { COLD_THREADS.max(cores) } else { asked };
+            (cores.min(max), max)
+        })
     }
 
     fn consider<'s, 'env>(&mut self, worker: &Worker<'env>, scope: &'s Scope<'s, 'env>) {
         let directories = worker.gathered.directories;
-        if directories < self.checked + 16 || self.started >= self.max {
+        if directories < self.checked + 16 {
+            return;
+        }
+        let (warm, max) = self.limits();
+        if self.started >= max {
             return;
         }
         self.checked = directories;
         let own = worker.gathered.entries.max(1);
         let elapsed = self.began.elapsed();
         let cold = elapsed.as_nanos() as u64 / own > COLD_NANOSECONDS && elapsed.as_micros() > 2000;
-        let wanted = if cold { self.max } else { self.warm };
+        let wanted = if cold { max } else { warm };
         let enough_left = worker.stack.len() > 1 || worker.pending() > 1;
         if (own < ALONE && !cold) || !enough_left {
             return;
@@ -230,7 +244,7 @@ impl Starter {
             // A limit on threads makes the walk slower, not wrong.
             if std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, body).is_err() {
                 worker.shared.queue().busy -= 1;
-                self.started = self.max;
+                self.started = max;
                 return;
             }
             self.started += 1;
