@@ -217,10 +217,9 @@ pub fn receive_notification(listener: BorrowedFd<'_>) -> io::Result<Notification
     // SAFETY: plain data, and the kernel demands that it be zero.
     let mut notification: libc::seccomp_notif = unsafe { std::mem::zeroed() };
     // SAFETY: the descriptor is open while borrowed and the argument is the structure this request fills.
-    check(
-        unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &mut notification) }
-            .into(),
-    )?;
+    let received =
+        unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &mut notification) };
+    check(received.into())?;
     let libc::seccomp_notif { id, pid, data, .. } = notification;
     Ok(Notification { id, thread: pid as i32, number: data.nr as u32, arguments: data.args })
 }
@@ -238,6 +237,22 @@ pub fn answer_notification(listener: BorrowedFd<'_>, id: u64, errno: i32) -> io:
     // SAFETY: the descriptor is open while borrowed and the argument is the structure this request reads.
     check(unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &answer) }.into())
         .map(drop)
+}
+
+/// A handler that does nothing, without SA_RESTART: the signal's only effect is to end a call that waits.
+pub fn make_interrupting(signal: libc::c_int) -> io::Result<()> {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // SAFETY: plain data, for which all zeroes is a value: no flags, an empty mask.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+    // SAFETY: `action` is a valid structure whose handler calls nothing, and the old one is not asked for.
+    check(unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) }.into()).map(drop)
+}
+
+/// Sends a signal to one thread of this process, tgkill(2).
+pub fn signal_thread(thread: libc::pid_t, signal: libc::c_int) -> io::Result<()> {
+    // SAFETY: three integers; the kernel checks them.
+    check(unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, signal) }).map(drop)
 }
 
 /// connect(2) with an address as it stood in another process's memory.

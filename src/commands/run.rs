@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use nix::unistd::{getegid, geteuid};
@@ -84,8 +86,22 @@ impl Entered {
         }
         // A run that will be refused makes nothing.
         plan::promises(policy, &self.host)?;
-        let runtime = self.caller.variable("XDG_RUNTIME_DIR").map(Path::new);
-        Private::make(self.caller.uid, runtime).map(Some)
+        // The caller's own TMPDIR where it is private (inside another confine there is no other place), /tmp, and
+        // last the run-time directory, which is memory and small.
+        let variable =
+            |name: &str| self.caller.variable(name).map(Path::new).filter(|path| path.is_absolute());
+        let private = |path: &&Path| {
+            fs::symlink_metadata(path).is_ok_and(|found| {
+                found.is_dir() && found.uid() == self.caller.uid && found.mode() & 0o77 == 0
+            })
+        };
+        let places: Vec<&Path> = variable("TMPDIR")
+            .filter(private)
+            .into_iter()
+            .chain([Path::new("/tmp")])
+            .chain(variable("XDG_RUNTIME_DIR").filter(private))
+            .collect();
+        Private::make(self.caller.uid, &places).map(Some)
     }
 
     /// Everything else that can be refused.

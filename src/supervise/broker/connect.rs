@@ -6,33 +6,34 @@ use std::os::fd::{AsFd, AsRawFd};
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, sockopt};
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 use super::target::Target;
+use super::waiting::Waiting;
 use super::{Answer, Scope, resolve};
 use crate::sys::{self, Notification};
 
 /// sizeof(struct sockaddr_storage).
 const LONGEST: usize = 128;
 
-pub fn perform(target: &Target<'_>, scope: &Scope, call: &Notification) -> Answer {
+pub fn perform(target: &Target<'_>, scope: &Scope, waiting: &Waiting, call: &Notification) -> Answer {
     let [number, address, length, ..] = call.arguments;
     let length = length as u32 as usize;
     if length > LONGEST {
         return Err(Errno::INVAL);
     }
+    let socket = target.socket(number as i32)?;
     let address = target.read(address, length)?;
-    let process = Pid::from_raw(target.group).ok_or(Errno::SRCH)?;
-    let process = pidfd_open(process, PidfdFlags::empty())?;
-    target.still_there()?;
-    let socket = pidfd_getfd(&process, number as i32, PidfdGetfdFlags::empty())?;
     // The family of the socket decides which addresses it can be connected to.
     match sockopt::socket_domain(&socket)? {
         AddressFamily::UNIX => {}
         AddressFamily::INET | AddressFamily::INET6 => {
-            scope.may_reach(port(&address)?)?;
+            if !ends_connection(&address) {
+                scope.may_reach(port(&address)?)?;
+            }
             target.still_there()?;
-            return sys::connect(socket.as_fd(), &address).map_err(|error| errno(&error));
+            return waiting.interruptible(call, || {
+                sys::connect(socket.as_fd(), &address).map_err(|error| errno(&error))
+            });
         }
         _ => return Err(Errno::ACCESS),
     }
@@ -47,15 +48,19 @@ pub fn perform(target: &Target<'_>, scope: &Scope, call: &Notification) -> Answe
     scope.may_connect(file.as_fd())?;
     target.still_there()?;
     let address = SocketAddrUnix::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-    rustix::net::connect(&socket, &address)
+    waiting.interruptible(call, || rustix::net::connect(&socket, &address))
+}
+
+/// AF_UNSPEC: reaches nobody (connect(2)).
+fn ends_connection(address: &[u8]) -> bool {
+    address.starts_with(&AddressFamily::UNSPEC.as_raw().to_ne_bytes())
 }
 
 fn errno(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::ACCESS)
 }
 
-/// The port of a `sockaddr_in` or `sockaddr_in6` (ip(7), ipv6(7)): third and fourth byte of both. An address without
-/// one (AF_UNSPEC ends a connection) has port 0, which no rule names.
+/// The port of a `sockaddr_in` or `sockaddr_in6` (ip(7), ipv6(7)): third and fourth byte of both.
 fn port(address: &[u8]) -> rustix::io::Result<u16> {
     match address {
         [_, _, high, low, ..] => Ok(u16::from_be_bytes([*high, *low])),

@@ -14,6 +14,7 @@ mod resolve;
 mod scope;
 mod seat;
 mod target;
+mod waiting;
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -26,6 +27,7 @@ use crate::sys::{self, Notification};
 pub use scope::{Internet, Scope};
 pub use seat::Seat;
 use target::Target;
+use waiting::Waiting;
 
 /// Calls that may wait for somebody (connect(2)) get a thread each, up to this many.
 const WAITING: usize = 128;
@@ -36,20 +38,27 @@ pub struct Broker {
     listener: OwnedFd,
     scope: Scope,
     names: HashMap<u32, &'static str>,
-    waiting: AtomicUsize,
+    workers: AtomicUsize,
+    waiting: Waiting,
 }
 
 impl Broker {
     pub fn new(listener: OwnedFd, scope: Scope, arch: Arch) -> Broker {
         let brokered = seccomp::rows(arch).filter(|(group, _)| group.errno == seccomp::BROKER);
         let names = brokered.filter_map(|(_, row)| Some((row.number(arch)?, row.name))).collect();
-        Broker { listener, scope, names, waiting: AtomicUsize::new(0) }
+        Broker { listener, scope, names, workers: AtomicUsize::new(0), waiting: Waiting::default() }
     }
 
-    /// Answers until nobody is left to ask. Without a broker the calls are ENOSYS: the listener's last descriptor
-    /// closes with it.
+    /// Answers until nobody is left to ask. A broker that cannot go on ends this process, and with it the tree.
     pub fn serve(self) {
         let broker = Arc::new(self);
+        let watcher = Arc::clone(&broker);
+        let watched = Waiting::prepare().and_then(|()| {
+            thread::Builder::new().spawn(move || watcher.waiting.watch(&watcher.listener)).map(drop)
+        });
+        if watched.is_err() {
+            sys::leave(125);
+        }
         loop {
             match sys::receive_notification(broker.listener.as_fd()) {
                 Ok(call) => broker.take(call),
@@ -57,10 +66,10 @@ impl Broker {
                 Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => {
                     // Without any process left under the filter this would spin.
                     if broker.is_over() {
-                        return;
+                        return broker.waiting.end();
                     }
                 }
-                Err(_) => return,
+                Err(_) => sys::leave(125),
             }
         }
     }
@@ -78,17 +87,17 @@ impl Broker {
         if name != Some("connect") {
             return self.answer(&call, self.perform(name, &call));
         }
-        if self.waiting.fetch_add(1, Ordering::Relaxed) >= WAITING {
-            self.waiting.fetch_sub(1, Ordering::Relaxed);
+        if self.workers.fetch_add(1, Ordering::Relaxed) >= WAITING {
+            self.workers.fetch_sub(1, Ordering::Relaxed);
             return self.answer(&call, Err(rustix::io::Errno::AGAIN));
         }
         let broker = Arc::clone(self);
         let spawned = thread::Builder::new().spawn(move || {
             broker.answer(&call, broker.perform(name, &call));
-            broker.waiting.fetch_sub(1, Ordering::Relaxed);
+            broker.workers.fetch_sub(1, Ordering::Relaxed);
         });
         if spawned.is_err() {
-            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            self.workers.fetch_sub(1, Ordering::Relaxed);
             self.answer(&call, Err(rustix::io::Errno::AGAIN));
         }
     }
@@ -96,7 +105,7 @@ impl Broker {
     fn perform(&self, name: Option<&str>, call: &Notification) -> Answer {
         let target = Target::open(call, &self.listener)?;
         match name {
-            Some("connect") => connect::perform(&target, &self.scope, call),
+            Some("connect") => connect::perform(&target, &self.scope, &self.waiting, call),
             Some(name) => metadata::perform(name, &target, &self.scope, call),
             None => Err(rustix::io::Errno::NOSYS),
         }

@@ -27,9 +27,6 @@ pub fn resolve(target: &Target<'_>, directory: i32, path: &CString, follow: bool
     let mut left = names(bytes);
     let mut links = 0;
     while let Some(name) = left.pop_front() {
-        if name == b"." {
-            continue;
-        }
         let last = left.is_empty();
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let next = openat(&here, OsStr::from_bytes(&name), flags, Mode::empty())?;

@@ -5,8 +5,9 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat, readlinkat};
 use rustix::io::{Errno, Result};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 use crate::sys::{self, Notification};
 
@@ -92,6 +93,31 @@ impl<'a> Target<'a> {
             Errno::NOENT => Errno::BADF,
             other => other,
         })
+    }
+
+    /// The socket itself, out of the caller's own table of descriptors: threads need not share one.
+    pub fn socket(&self, number: i32) -> Result<OwnedFd> {
+        // PIDFD_THREAD is Linux 6.9; before, only the leader of a thread group can be named.
+        let thread = PidfdFlags::from_bits_retain(libc::O_EXCL as u32);
+        let open = |id, flags| pidfd_open(Pid::from_raw(id).ok_or(Errno::SRCH)?, flags);
+        let process = match open(self.thread, thread) {
+            Err(Errno::INVAL) => open(self.group, PidfdFlags::empty()),
+            other => other,
+        }?;
+        self.still_there()?;
+        let socket = pidfd_getfd(&process, number, PidfdGetfdFlags::empty())?;
+        let stat = fstat(&socket)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
+            return Err(Errno::NOTSOCK);
+        }
+        // What stands under this number in the thread's table (proc_pid_fd(5)).
+        let link = readlinkat(CWD, format!("/proc/{}/fd/{number}", self.thread), Vec::new())?;
+        self.still_there()?;
+        if link.as_bytes() == format!("socket:[{}]", stat.st_ino).as_bytes() {
+            Ok(socket)
+        } else {
+            Err(Errno::BADF)
+        }
     }
 
     pub fn directory(&self, number: i32) -> Result<OwnedFd> {
