@@ -272,20 +272,12 @@ pub fn set_inode_attribute(file: BorrowedFd<'_>, request: u32, value: &[u8]) -> 
     check(unsafe { libc::ioctl(file.as_raw_fd(), request as libc::Ioctl, value.as_ptr()) }.into()).map(drop)
 }
 
-/// file_setattr(2), Linux 6.17, on the file itself.
-pub fn file_setattr(file: BorrowedFd<'_>, value: &[u8]) -> io::Result<()> {
+/// file_setattr(2), Linux 6.17, following links.
+pub fn file_setattr(path: &CStr, value: &[u8]) -> io::Result<()> {
     const FILE_SETATTR: libc::c_long = 469;
-    // SAFETY: the descriptor is open while borrowed, the path is a NUL-terminated literal, and the kernel reads
-    // `len` bytes of the slice.
+    // SAFETY: the path ends with NUL, and the kernel reads `len` bytes of the slice.
     check(unsafe {
-        libc::syscall(
-            FILE_SETATTR,
-            file.as_raw_fd(),
-            c"".as_ptr(),
-            value.as_ptr(),
-            value.len(),
-            libc::AT_EMPTY_PATH,
-        )
+        libc::syscall(FILE_SETATTR, libc::AT_FDCWD, path.as_ptr(), value.as_ptr(), value.len(), 0u32)
     })
     .map(drop)
 }

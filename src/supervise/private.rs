@@ -55,8 +55,11 @@ impl Private {
                 Err(Errno::EXIST) => continue,
                 made => made?,
             }
-            let directory = File::from(openat(&base, &name, OWN | OFlags::RDONLY, Mode::empty())?);
-            // A cleaner may have come between, or have finished already.
+            // A cleaner may come between, or have finished already.
+            let directory = match openat(&base, &name, OWN | OFlags::RDONLY, Mode::empty()) {
+                Err(Errno::NOENT) => continue,
+                found => File::from(found?),
+            };
             if directory.try_lock().is_ok() && is_there(&base, &name, directory.as_fd()) {
                 return Ok(Private { path: place.join(name), base, directory });
             }

@@ -207,6 +207,9 @@ impl View {
             sockets::cover(&mut view, host, caller)?;
         } else {
             direct::reduce(&mut view)?;
+            if host.brokered().connect {
+                sockets::note(&mut view)?;
+            }
         }
         Ok(view)
     }

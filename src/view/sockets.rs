@@ -14,8 +14,9 @@ use crate::host::Host;
 /// The Landlock version that rules pathname sockets by itself (LANDLOCK_ACCESS_FS_RESOLVE_UNIX, Linux 7.1).
 pub const RESOLVE_UNIX_ABI: u32 = 9;
 
+const LIST: &str = "/proc/net/unix";
+
 pub fn cover(view: &mut View, host: &Host, _caller: &Caller) -> Result<()> {
-    const LIST: &str = "/proc/net/unix";
     if host.landlock.abi() >= RESOLVE_UNIX_ABI {
         return Ok(());
     }
@@ -35,6 +36,14 @@ pub fn cover(view: &mut View, host: &Host, _caller: &Caller) -> Result<()> {
         };
         view.insert(place, Source::None);
     }
+    Ok(())
+}
+
+/// Where nothing can be covered: which sockets the broker must not connect to.
+pub fn note(view: &mut View) -> Result<()> {
+    let list = read_proc(LIST).map_err(|error| Error::path("read", LIST, error))?;
+    let found = names(&list).filter_map(|named| trace(&named).ok()?.stat().ok());
+    view.foreign_sockets.extend(found.map(|stat| object(&stat)));
     Ok(())
 }
 

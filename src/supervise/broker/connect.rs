@@ -73,7 +73,7 @@ fn port(address: &[u8]) -> rustix::io::Result<u16> {
 fn path(address: &[u8]) -> rustix::io::Result<CString> {
     let (family, name) = address.split_at_checked(2).ok_or(Errno::INVAL)?;
     if family != AddressFamily::UNIX.as_raw().to_ne_bytes() {
-        return Err(Errno::AFNOSUPPORT);
+        return Err(Errno::INVAL);
     }
     let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
     match name.get(..end) {
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(path(b"\x01\x00/a/b\0junk"), Ok(c"/a/b".to_owned()));
         assert_eq!(path(b"\x01\x00rel"), Ok(c"rel".to_owned()));
         assert_eq!(path(b"\x01\x00\0abstract"), Err(Errno::CONNREFUSED));
-        assert_eq!(path(b"\x02\x00\x00\x50\x7f\x00\x00\x01"), Err(Errno::AFNOSUPPORT));
+        assert_eq!(path(b"\x02\x00\x00\x50\x7f\x00\x00\x01"), Err(Errno::INVAL));
         assert_eq!(path(b"\x01"), Err(Errno::INVAL));
     }
 }

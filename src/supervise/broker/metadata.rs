@@ -43,7 +43,7 @@ pub fn perform(name: &str, target: &Target<'_>, scope: &Scope, call: &Notificati
         "removexattr" => judge.remove_attribute(judge.at(libc::AT_FDCWD, a, 0)?, b),
         "lremovexattr" => judge.remove_attribute(judge.at(libc::AT_FDCWD, a, NOFOLLOW)?, b),
         "fremovexattr" => judge.remove_attribute(judge.descriptor(a)?, b),
-        "removexattrat" => judge.remove_attribute(judge.flagged(a as i32, b, c, NOFOLLOW | EMPTY)?, d),
+        "removexattrat" => judge.remove_attribute(judge.opened(a as i32, b, c)?, d),
         "ioctl" => judge.ioctl(a, b as u32, c),
         "file_setattr" => judge.file_setattr([a, b, c, d, e]),
         _ => Err(Errno::NOSYS),
@@ -106,6 +106,16 @@ impl Judge<'_> {
         self.at(directory, path, flags)
     }
 
+    /// Younger calls, whose empty path means a descriptor that was opened for more than its name.
+    fn opened(&self, directory: i32, path: u64, flags: u64) -> Result<Object> {
+        let known = flags & 0xffff_ffff & !(NOFOLLOW | EMPTY) == 0;
+        if known && flags & EMPTY != 0 && directory >= 0 && (path == 0 || self.target.path(path)?.is_empty())
+        {
+            return self.descriptor(directory as u64);
+        }
+        self.flagged(directory, path, flags, NOFOLLOW | EMPTY)
+    }
+
     fn numbers<const N: usize>(&self, address: u64) -> Result<[i64; N]> {
         let bytes = self.target.read(address, N * 8)?;
         let mut numbers = [0; N];
@@ -136,14 +146,21 @@ impl Judge<'_> {
             stamps([access, access_us * 1000, modification, modification_us * 1000])
         };
         // futimesat(2): a null path means the descriptor itself.
-        let object =
-            if path == 0 { self.descriptor(directory as u64)? } else { self.at(directory, path, 0)? };
+        let object = if path == 0 && directory != libc::AT_FDCWD {
+            self.descriptor(directory as u64)?
+        } else {
+            self.at(directory, path, 0)?
+        };
         object.touch(&times)
     }
 
     fn utimensat(&self, directory: i32, path: u64, times: u64, flags: u64) -> Answer {
         let times = if times == 0 { NOW } else { stamps(self.numbers(times)?) };
-        let object = if path == 0 && flags & EMPTY == 0 {
+        let object = if path == 0 && directory != libc::AT_FDCWD {
+            // futimens(3); no flag has a meaning for it.
+            if flags & 0xffff_ffff != 0 {
+                return Err(Errno::INVAL);
+            }
             self.descriptor(directory as u64)?
         } else {
             self.flagged(directory, path, flags, NOFOLLOW | EMPTY)?
@@ -160,7 +177,7 @@ impl Judge<'_> {
         let value = self.target.read(value, size)?;
         let flags = XattrFlags::from_bits(flags as u32).ok_or(Errno::INVAL)?;
         self.target.still_there()?;
-        setxattr(object.path()?, &name, &value, flags)
+        setxattr(object.attributed()?, &name, &value, flags)
     }
 
     fn set_attribute_at(&self, [directory, path, flags, name, arguments, size]: [u64; 6]) -> Answer {
@@ -171,13 +188,13 @@ impl Judge<'_> {
         }
         let [value, rest] = self.numbers(arguments)?;
         let rest = rest as u64;
-        let object = self.flagged(directory as i32, path, flags, NOFOLLOW | EMPTY)?;
+        let object = self.opened(directory as i32, path, flags)?;
         self.set_attribute(object, [name, value as u64, rest & 0xffff_ffff, rest >> 32])
     }
 
     fn remove_attribute(&self, object: Object, name: u64) -> Answer {
         let name = self.target.attribute_name(name)?;
-        removexattr(object.path()?, &name)
+        removexattr(object.attributed()?, &name)
     }
 
     fn ioctl(&self, descriptor: u64, request: u32, value: u64) -> Answer {
@@ -197,8 +214,9 @@ impl Judge<'_> {
             return Err(if size < 24 { Errno::INVAL } else { Errno::TOOBIG });
         }
         let bytes = self.target.read(value, size)?;
-        let object = self.flagged(directory as i32, path, flags, NOFOLLOW | EMPTY)?;
-        sys::file_setattr(object.0.as_fd(), &bytes).map_err(errno)
+        let object = self.opened(directory as i32, path, flags)?;
+        let path = CString::new(object.path()?).map_err(|_| Errno::INVAL)?;
+        sys::file_setattr(&path, &bytes).map_err(errno)
     }
 }
 
@@ -211,6 +229,11 @@ impl Object {
         } else {
             Ok(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
         }
+    }
+
+    /// Links have none of the attributes that a user may set (xattr(7)).
+    fn attributed(&self) -> Result<String> {
+        if self.is_link()? { Err(Errno::PERM) } else { self.path() }
     }
 
     fn is_link(&self) -> Result<bool> {

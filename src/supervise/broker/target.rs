@@ -97,6 +97,9 @@ impl<'a> Target<'a> {
 
     /// The socket itself, out of the caller's own table of descriptors: threads need not share one.
     pub fn socket(&self, number: i32) -> Result<OwnedFd> {
+        if number < 0 {
+            return Err(Errno::BADF);
+        }
         // PIDFD_THREAD is Linux 6.9; before, only the leader of a thread group can be named.
         let thread = PidfdFlags::from_bits_retain(libc::O_EXCL as u32);
         let open = |id, flags| pidfd_open(Pid::from_raw(id).ok_or(Errno::SRCH)?, flags);
