@@ -32,7 +32,7 @@ _confine() {
 
     case "${cmd}" in
         confine)
-            opts="-w -C -v -h -V --workspace --chdir --read-only --hardlinks --git --state --ro --rw --hide --seal --no-toolchains --net --loopback --listen --connect --env --env-file --fd --user --max-procs --max-memory --max-tmp --max-disk --max-output --on-output-limit --max-cpu --max-file-size --max-open-files --timeout --grace --require --waive --strict --allow --namespaces --status-fd --verbose --timings --help --version check explain scan"
+            opts="-w -C -v -h -V --workspace --chdir --read-only --hardlinks --git --state --ro --rw --hide --seal --no-toolchains --net --loopback --listen --connect --env --env-file --fd --user --max-procs --max-memory --max-tmp --max-disk --max-output --on-output-limit --max-cpu --max-file-size --max-open-files --timeout --grace --require --waive --strict --allow --namespaces --status-fd --result --verbose --timings --help --version check explain scan"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -193,6 +193,10 @@ _confine() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --result)
+                    COMPREPLY=($(compgen -W "json" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -215,7 +219,7 @@ _confine() {
             return 0
             ;;
         confine__subcmd__explain)
-            opts="-w -C -v -h --workspace --chdir --read-only --hardlinks --git --state --ro --rw --hide --seal --no-toolchains --net --loopback --listen --connect --env --env-file --fd --user --max-procs --max-memory --max-tmp --max-disk --max-output --on-output-limit --max-cpu --max-file-size --max-open-files --timeout --grace --require --waive --strict --allow --namespaces --status-fd --verbose --timings --json --help"
+            opts="-w -C -v -h --workspace --chdir --read-only --hardlinks --git --state --ro --rw --hide --seal --no-toolchains --net --loopback --listen --connect --env --env-file --fd --user --max-procs --max-memory --max-tmp --max-disk --max-output --on-output-limit --max-cpu --max-file-size --max-open-files --timeout --grace --require --waive --strict --allow --namespaces --status-fd --result --verbose --timings --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -374,6 +378,10 @@ _confine() {
                     ;;
                 --status-fd)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --result)
+                    COMPREPLY=($(compgen -W "json" -- "${cur}"))
                     return 0
                     ;;
                 *)

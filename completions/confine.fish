@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_confine_global_optspecs
-    string join \n w/workspace= C/chdir= read-only hardlinks= git= state= ro= rw= hide= seal= no-toolchains net= loopback= listen= connect= env= env-file= fd= user= max-procs= max-memory= max-tmp= max-disk= max-output= on-output-limit= max-cpu= max-file-size= max-open-files= timeout= grace= require= waive= strict allow= namespaces= status-fd= v/verbose timings h/help V/version
+    string join \n w/workspace= C/chdir= read-only hardlinks= git= state= ro= rw= hide= seal= no-toolchains net= loopback= listen= connect= env= env-file= fd= user= max-procs= max-memory= max-tmp= max-disk= max-output= on-output-limit= max-cpu= max-file-size= max-open-files= timeout= grace= require= waive= strict allow= namespaces= status-fd= result= v/verbose timings h/help V/version
 end
 
 function __fish_confine_needs_command
@@ -50,7 +50,7 @@ complete -c confine -n "__fish_confine_needs_command" -l user -d 'Run COMMAND as
 complete -c confine -n "__fish_confine_needs_command" -l max-procs -d 'Most processes and threads at one time, of the whole tree' -r
 complete -c confine -n "__fish_confine_needs_command" -l max-memory -d 'Most memory of the whole tree, page cache and private /tmp included' -r
 complete -c confine -n "__fish_confine_needs_command" -l max-tmp -d 'Most that private /tmp and HOME hold together, for the whole tree' -r
-complete -c confine -n "__fish_confine_needs_command" -l max-disk -d 'Most that the whole tree may add to the workspaces' -r
+complete -c confine -n "__fish_confine_needs_command" -l max-disk -d 'Most that the file systems of writable roots may lose meanwhile' -r
 complete -c confine -n "__fish_confine_needs_command" -l max-output -d 'Most that the whole tree may write to each of stdout and stderr' -r
 complete -c confine -n "__fish_confine_needs_command" -l on-output-limit -d 'What happens at --max-output' -r -f -a "truncate\t''
 kill\t''"
@@ -90,7 +90,8 @@ userns\t''
 unix-datagram\t''"
 complete -c confine -n "__fish_confine_needs_command" -l namespaces -d 'Whether to build the boundary with namespaces' -r -f -a "auto\t''
 off\t''"
-complete -c confine -n "__fish_confine_needs_command" -l status-fd -d 'Write JSON lines about the start to this descriptor' -r
+complete -c confine -n "__fish_confine_needs_command" -l status-fd -d 'Write JSON lines about start and end to this descriptor' -r
+complete -c confine -n "__fish_confine_needs_command" -l result -d 'Write one JSON object with outcome, output and resource use at the end' -r -f -a "json\t''"
 complete -c confine -n "__fish_confine_needs_command" -l read-only -d 'Show the workspaces read-only'
 complete -c confine -n "__fish_confine_needs_command" -l no-toolchains -d 'Do not show the toolchains and caches that PATH leads to'
 complete -c confine -n "__fish_confine_needs_command" -l strict -d 'Require every promise'
@@ -129,7 +130,7 @@ complete -c confine -n "__fish_confine_using_subcommand explain" -l user -d 'Run
 complete -c confine -n "__fish_confine_using_subcommand explain" -l max-procs -d 'Most processes and threads at one time, of the whole tree' -r
 complete -c confine -n "__fish_confine_using_subcommand explain" -l max-memory -d 'Most memory of the whole tree, page cache and private /tmp included' -r
 complete -c confine -n "__fish_confine_using_subcommand explain" -l max-tmp -d 'Most that private /tmp and HOME hold together, for the whole tree' -r
-complete -c confine -n "__fish_confine_using_subcommand explain" -l max-disk -d 'Most that the whole tree may add to the workspaces' -r
+complete -c confine -n "__fish_confine_using_subcommand explain" -l max-disk -d 'Most that the file systems of writable roots may lose meanwhile' -r
 complete -c confine -n "__fish_confine_using_subcommand explain" -l max-output -d 'Most that the whole tree may write to each of stdout and stderr' -r
 complete -c confine -n "__fish_confine_using_subcommand explain" -l on-output-limit -d 'What happens at --max-output' -r -f -a "truncate\t''
 kill\t''"
@@ -169,7 +170,8 @@ userns\t''
 unix-datagram\t''"
 complete -c confine -n "__fish_confine_using_subcommand explain" -l namespaces -d 'Whether to build the boundary with namespaces' -r -f -a "auto\t''
 off\t''"
-complete -c confine -n "__fish_confine_using_subcommand explain" -l status-fd -d 'Write JSON lines about the start to this descriptor' -r
+complete -c confine -n "__fish_confine_using_subcommand explain" -l status-fd -d 'Write JSON lines about start and end to this descriptor' -r
+complete -c confine -n "__fish_confine_using_subcommand explain" -l result -d 'Write one JSON object with outcome, output and resource use at the end' -r -f -a "json\t''"
 complete -c confine -n "__fish_confine_using_subcommand explain" -l read-only -d 'Show the workspaces read-only'
 complete -c confine -n "__fish_confine_using_subcommand explain" -l no-toolchains -d 'Do not show the toolchains and caches that PATH leads to'
 complete -c confine -n "__fish_confine_using_subcommand explain" -l strict -d 'Require every promise'

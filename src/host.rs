@@ -5,13 +5,13 @@
 use std::io;
 use std::path::Path;
 
+use caps::{CapSet, Capability};
 use nix::errno::Errno;
 use nix::unistd::{getegid, geteuid};
-use rustix::thread::{CapabilitySet, capabilities};
 use serde::{Deserialize, Serialize};
 
-use crate::enforce::namespaces;
 use crate::enforce::seccomp::Brokered;
+use crate::enforce::{cgroup, namespaces};
 use crate::error::Result;
 use crate::policy::Namespaces;
 use crate::supervise::broker::probe::{Abilities, probe};
@@ -70,6 +70,10 @@ pub struct Host {
     pub world: World,
     /// What a parent could be asked, where there are no namespaces.
     pub broker: Option<Abilities>,
+    /// Where a control group can be made; looked for only when a limit needs one.
+    pub cgroup: cgroup::Site,
+    /// A PID namespace has a `kernel.pid_max` of its own (Linux 6.14). Before, writing it would change the host's.
+    pub own_pid_max: bool,
 }
 
 impl Host {
@@ -84,7 +88,15 @@ impl Host {
             Namespaces::Auto => enter_world(uid, gid)?,
         };
         let broker = matches!(world, World::Missing(_)).then(probe);
-        Ok(Host { uid, gid, landlock: Landlock::query(), world, broker })
+        Ok(Host {
+            uid,
+            gid,
+            landlock: Landlock::query(),
+            world,
+            broker,
+            cgroup: cgroup::Site::Nowhere,
+            own_pid_max: kernel() >= (6, 14),
+        })
     }
 
     pub fn namespaces(&self) -> bool {
@@ -105,6 +117,17 @@ impl Host {
     pub fn owns_system(&self) -> bool {
         self.uid == 0
     }
+}
+
+/// Version and patch level; nothing when it cannot be told.
+fn kernel() -> (u32, u32) {
+    let Ok(name) = nix::sys::utsname::uname() else { return (0, 0) };
+    version(&name.release().to_string_lossy())
+}
+
+fn version(release: &str) -> (u32, u32) {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 fn enter_world(uid: u32, gid: u32) -> Result<World> {
@@ -128,7 +151,7 @@ fn enter_world(uid: u32, gid: u32) -> Result<World> {
 }
 
 pub fn has_sys_admin() -> bool {
-    capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN))
+    caps::has_cap(None, CapSet::Effective, Capability::CAP_SYS_ADMIN).unwrap_or(false)
 }
 
 fn lack(step: &str, error: io::Error) -> Lack {
@@ -168,4 +191,17 @@ fn apparmor_profile() -> String {
         "printf 'abi <abi/4.0>,\\nprofile confine \"%s\" flags=(unconfined) {{ userns, }}\\n' {quoted} | sudo tee \
          /etc/apparmor.d/confine && sudo apparmor_parser -r /etc/apparmor.d/confine"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_is_read_up_to_its_patch_level() {
+        assert_eq!(version("6.18.44-fc-v857"), (6, 18));
+        assert_eq!(version("6.9.0"), (6, 9));
+        assert_eq!(version("7.0-rc1"), (7, 0));
+        assert_eq!(version("vendor"), (0, 0));
+    }
 }

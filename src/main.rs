@@ -5,22 +5,27 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::{Context, Result};
 use confine::cli::{self, Request};
 use confine::commands;
 use confine::enforce::descriptors;
-use confine::error::{Error, Result};
+use confine::error::{Error, REFUSED};
+use confine::record;
 
 fn main() -> ExitCode {
     match run() {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
+            let own = error.downcast_ref::<Error>();
             // One write a line; when standard error is gone there is nobody left to tell.
-            let mut text = format!("confine: {error}\n");
-            if let Some(hint) = error.hint() {
+            // An error of confine's own says its cause itself; any other is told with its chain.
+            let what = own.map_or_else(|| format!("{error:#}"), Error::to_string);
+            let mut text = format!("confine: {what}\n");
+            if let Some(hint) = own.and_then(Error::hint) {
                 text.push_str(&format!("hint: {hint}\n"));
             }
             let _ = io::stderr().write_all(text.as_bytes());
-            ExitCode::from(error.status())
+            ExitCode::from(own.map_or(REFUSED, Error::status))
         }
     }
 }
@@ -30,10 +35,11 @@ const NOT_ALL_HOLD: u8 = 1;
 
 fn run() -> Result<u8> {
     // First of all: no descriptor of confine's own may land on 0, 1 or 2.
-    descriptors::fill_standard().map_err(|source| Error::step("open /dev/null", source))?;
-    match cli::parse(std::env::args_os())? {
+    descriptors::fill_standard().context("cannot open /dev/null")?;
+    let parsed = cli::parse(std::env::args_os());
+    match parsed.inspect_err(|error| record::refuse_line(std::env::args_os(), error))? {
         Request::Help(text) | Request::Version(text) => print(&text).map(|()| 0),
-        Request::Run(invocation) => commands::run::run(invocation),
+        Request::Run(invocation) => Ok(commands::run::run(invocation)?),
         Request::Check { json } => {
             let checked = commands::check::run(json)?;
             print(&checked.text)?;
@@ -42,11 +48,11 @@ fn run() -> Result<u8> {
         Request::Explain { invocation, json } => {
             let explained = commands::explain::run(&invocation, json)?;
             print(&explained.text)?;
-            explained.refusal.map_or(Ok(0), Err)
+            explained.refusal.map_or(Ok(0), |refusal| Err(refusal.into()))
         }
         Request::Scan { dirs, separate, json } => {
             let dirs: Vec<PathBuf> = dirs.into_iter().map(PathBuf::from).collect();
-            commands::scan::run(&dirs, separate, json)
+            Ok(commands::scan::run(&dirs, separate, json)?)
         }
     }
 }
@@ -57,6 +63,6 @@ fn print(text: &str) -> Result<()> {
         Ok(()) => Ok(()),
         // The reader has seen enough (`confine --help | head`).
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        Err(source) => Err(Error::step("write to standard output", source)),
+        Err(source) => Err(Error::step("write to standard output", source).into()),
     }
 }

@@ -110,9 +110,24 @@ pub fn kill(pid: libc::pid_t, signal: i32) -> io::Result<()> {
     check(unsafe { libc::kill(pid, signal) }.into()).map(drop)
 }
 
+/// sigqueue(3): kill(2) with a value.
+pub fn queue(pid: libc::pid_t, signal: i32, value: u64) -> io::Result<()> {
+    let value = libc::sigval { sival_ptr: value as *mut libc::c_void };
+    // SAFETY: two integers and a value that the kernel only hands on; nothing here follows it as a pointer.
+    check(unsafe { libc::sigqueue(pid, signal, value) }.into()).map(drop)
+}
+
+/// Writes over the bytes from `start` to `end` of this process's argument or environment area.
+pub fn fill(start: u64, end: u64, byte: u8) {
+    // SAFETY: the callers pass only what the kernel names as those areas, which lie on the stack's own pages,
+    // private and writable; Rust holds no reference into them, since `std::env` copies what it returns.
+    unsafe { std::ptr::write_bytes(start as *mut u8, byte, end.saturating_sub(start) as usize) };
+}
+
 /// close_range(2), Linux 5.9.
 pub fn close_range(first: u32, last: u32) -> io::Result<()> {
-    // SAFETY: three integers. The caller has opened nothing yet, so no owned descriptor is among them.
+    // SAFETY: three integers. The caller has opened nothing yet, or is a process that ends by `leave`: no owned
+    // descriptor that is dropped later is among them.
     check(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0u32) }).map(drop)
 }
 
@@ -188,19 +203,6 @@ pub fn install_listening_filter(program: &[seccompiler::sock_filter]) -> io::Res
     })?;
     // SAFETY: with NEW_LISTENER the result is a new descriptor that nothing else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
-}
-
-/// Zeroes over the strings of this process's own command line or environment. By process_vm_writev(2) and not
-/// through /proc/self/mem, which is read-only inside confine itself and in many containers.
-pub fn overwrite_strings(start: u64, length: usize) -> io::Result<()> {
-    let zeroes = vec![0u8; length];
-    let from = libc::iovec { iov_base: zeroes.as_ptr().cast_mut().cast(), iov_len: length };
-    let to = libc::iovec { iov_base: start as *mut libc::c_void, iov_len: length };
-    // SAFETY: the kernel reads `zeroes` and writes where the caller says the strings are that execve(2) left above
-    // the stack. Nothing in Rust points there: the standard library copies each argument and variable.
-    let written =
-        check(unsafe { libc::process_vm_writev(libc::getpid(), &from, 1, &to, 1, 0) } as libc::c_long)?;
-    if written as usize == length { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EFAULT)) }
 }
 
 /// One call that waits for an answer.

@@ -170,10 +170,6 @@ fn what_this_version_refuses_is_said_to_be_refused() {
     const REFUSED: &[(&[&str], &str)] = &[
         (&["--loopback", "host"], "--loopback private|off|host"),
         (&["--listen", "any"], "--listen PORT|any"),
-        (&["--max-memory", "1G"], "--max-memory SIZE"),
-        (&["--max-disk", "1G"], "--max-disk SIZE"),
-        (&["--max-output", "1G"], "--max-output SIZE"),
-        (&["--max-cpu", "1h"], "--max-cpu TIME"),
         (&["--allow", "unix-datagram"], "--allow WHAT"),
     ];
     for (words, _) in REFUSED {
@@ -199,9 +195,12 @@ fn what_this_version_refuses_is_said_to_be_refused() {
 /// The steps of `enforce::apply` in the words of the manual page; a new call there needs its item here and there.
 const STEPS: &[(&str, &str)] = &[
     ("raise_oom_score(", "when memory runs out"),
-    ("namespaces::enter_rest(", "Enter the network, IPC, UTS and cgroup namespaces"),
+    ("namespaces::enter_rest(", "Enter the network, IPC and UTS namespaces"),
     ("namespaces::raise_loopback(", "Bring the private loopback up"),
+    ("Ceilings::prepare(", "make its control group"),
     ("supervise::split(", "If something asked for needs a parent"),
+    ("ceilings.await_admission(", "Wait until the parent"),
+    ("namespaces::enter_cgroup(", "Enter the cgroup namespace"),
     ("mounts::build(", "Build the new root"),
     ("mounts::enter(", "Make it the root"),
     ("enter_directory(", "Enter the working directory"),
@@ -223,7 +222,7 @@ const STEPS: &[(&str, &str)] = &[
 #[test]
 fn the_manual_page_lists_the_steps_in_the_order_of_the_code() {
     let code = include_str!("../src/enforce/mod.rs");
-    let body = &code[code.find("\npub fn apply(").unwrap()..];
+    let body = &code[code.find("\nfn steps(").unwrap()..];
     let body = &body[..body.find("\n}\n").unwrap()];
     let list = section(MANUAL, ".Sh ORDER OF APPLICATION", ".Sh");
     let items: Vec<String> = list.split("\n.It\n").skip(1).map(|item| item.replace('\n', " ")).collect();
@@ -237,12 +236,19 @@ fn the_manual_page_lists_the_steps_in_the_order_of_the_code() {
     }
     // Whatever else is called there may fail, and is no step that a reader would miss.
     let plain = [
-        "without_view(",
+        "direct::grants(",
         "seccomp_programs(",
         "status.verify(",
+        // What the parent will watch, and the child's ends of it.
+        "Surroundings::look(",
+        "Output::prepare(",
+        "Before::look(",
+        "Report::new(",
+        "ends.attach(",
         // Of the parent, which does not go on.
         "Monitor::new(",
         "credentials::drop_capabilities(",
+        "monitor.watch_ceilings(",
     ];
     for line in body.lines().filter(|line| line.contains(")?") && !line.trim_start().starts_with('.')) {
         let known = STEPS.iter().map(|(call, _)| call).chain(&plain).any(|call| line.contains(call));

@@ -26,6 +26,7 @@ fn ordinary() -> Rules {
         listen: true,
         broker: Default::default(),
         unix_datagrams: false,
+        own_processes: false,
     }
 }
 

@@ -246,14 +246,16 @@ pub const RUN: &[Row] = &[
         "max-procs",
         Value::Number("N"),
         "Most processes and threads at one time, of the whole tree",
-        "Without this option 4096 where namespaces make the count its own.",
+        "Above it fork(2) fails (EAGAIN). Without this option 4096 where namespaces make the count its own. For root a \
+         control group counts, or the supervisor does and ends the tree.",
     ),
     row(
         LIMITS,
         "max-memory",
         Value::Number("SIZE"),
         "Most memory of the whole tree, page cache and private /tmp included",
-        "Bytes, or K, M, G, T (powers of 1024).",
+        "Bytes, or K, M, G, T (powers of 1024). Above it the tree is ended. Counted by a control group where one can be \
+         made (version 2, the systemd user manager, version 1), else sampled, without the page cache, every 50 ms.",
     ),
     row(
         LIMITS,
@@ -266,29 +268,32 @@ pub const RUN: &[Row] = &[
         LIMITS,
         "max-disk",
         Value::Number("SIZE"),
-        "Most that the whole tree may add to the workspaces",
-        "Bytes, or K, M, G, T (powers of 1024).",
+        "Most that the file systems of writable roots may lose meanwhile",
+        "Bytes, or K, M, G, T (powers of 1024). Above it the tree is ended. What is free is looked at every 50 ms, so \
+         what others write there counts too.",
     ),
     row(
         LIMITS,
         "max-output",
         Value::Number("SIZE"),
         "Most that the whole tree may write to each of stdout and stderr",
-        "Bytes, or K, M, G, T (powers of 1024), for each of the two. See --on-output-limit.",
+        "Bytes, or K, M, G, T (powers of 1024), for each of the two, which are pipes then. See --on-output-limit.",
     ),
     row(
         LIMITS,
         "on-output-limit",
         Value::OneOf("HOW", &["truncate", "kill"]),
         "What happens at --max-output",
-        "truncate (the default): the rest is dropped and a marker says how much. kill: the run ends.",
+        "truncate (the default): the first and the last are kept, what is over is dropped, and a marker says how many \
+         bytes are missing. kill: the run ends with status 137.",
     ),
     row(
         LIMITS,
         "max-cpu",
         Value::Number("TIME"),
         "Most processor time of the whole tree",
-        "A number with ms, s, m or h.",
+        "A number with ms, s, m or h. Above it the tree is ended. Of all processes together, those that have ended \
+         included; told by a control group where one can be made, else by sampling every 50 ms.",
     ),
     row(
         LIMITS,
@@ -355,9 +360,19 @@ pub const RUN: &[Row] = &[
         OUTPUT,
         "status-fd",
         Value::Number("N"),
-        "Write JSON lines about the start to this descriptor",
+        "Write JSON lines about start and end to this descriptor",
         "An open descriptor above 2; COMMAND does not get it. One line says started, with the layer that keeps \
-         each promise, or refused, with the reason.",
+         each promise, or refused, with the reason; under a supervisor another one says how it ended.",
+    ),
+    row(
+        OUTPUT,
+        "result",
+        Value::OneOf("json", &["json"]),
+        "Write one JSON object with outcome, output and resource use at the end",
+        "To standard output, where nothing else is written then; with --status-fd as its last line instead, and \
+         COMMAND's output goes where it always does. Holds the first and the last of both streams, at most 256K of \
+         each or --max-output, and which files that run by themselves are new or changed. COMMAND's stdout and \
+         stderr are pipes. A refusal is an object too.",
     ),
     row(
         OUTPUT,

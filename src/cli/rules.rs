@@ -66,12 +66,14 @@ pub fn policy(options: &ArgMatches) -> Result<Policy> {
         })?
         .unwrap_or_default(),
         status_fd: read(options, "status-fd", values::descriptor)?,
+        result: read(options, "result", |name, word| choice(name, word, &[("json", ())]))?.is_some(),
         verbose: values::flag(options, "verbose"),
         timings: values::flag(options, "timings"),
     };
     // Read even where --strict makes it redundant, so that a misspelt name is never passed over.
     many::<Promise, Vec<_>>(options, "require", promise)?;
     promises_agree(&policy, values::flag(options, "strict"))?;
+    grace_has_an_end(&policy)?;
     paths_agree(&policy)?;
     if let Some(fd) = policy.status_fd
         && policy.descriptors.contains(&fd)
@@ -217,14 +219,21 @@ fn limits(options: &ArgMatches) -> Result<Limits> {
         timeout: read(options, "timeout", values::duration)?,
         grace: read(options, "grace", values::duration_or_zero)?,
     };
-    if limits.grace.is_some() && limits.timeout.is_none() {
-        return Err(Error::usage("--grace has no meaning without --timeout").with_hint("add --timeout TIME"));
-    }
     if on_output_limit.is_some() && limits.output.is_none() {
         return Err(Error::usage("--on-output-limit has no meaning without --max-output")
             .with_hint("add --max-output SIZE"));
     }
     Ok(limits)
+}
+
+/// What ends a run from outside: without it there is nothing to be graceful about.
+fn grace_has_an_end(policy: &Policy) -> Result<()> {
+    let ends = policy.limits.timeout.is_some() || policy.require.contains(&Promise::Teardown);
+    if policy.limits.grace.is_none() || ends {
+        return Ok(());
+    }
+    Err(Error::usage("--grace has no meaning without --timeout or --require teardown")
+        .with_hint("add --timeout TIME"))
 }
 
 fn promises_agree(policy: &Policy, strict: bool) -> Result<()> {

@@ -136,7 +136,7 @@ fn every_option_reaches_the_policy() {
          --user 1000:100 --max-procs 64 --max-memory 1G --max-tmp 2M --max-disk 3T --max-output 4K \
          --on-output-limit kill --max-cpu 2m --max-file-size 0 --max-open-files 9 --timeout 90s --grace 250ms \
          --require teardown --waive alias-free --allow userns --allow unix-datagram --allow broad-workspace \
-         --namespaces off --status-fd 3 -v --timings --connect 443 --connect 53 --listen 8080 -- true",
+         --namespaces off --status-fd 3 --result json -v --timings --connect 443 --connect 53 --listen 8080 -- true",
     );
     let rule = |access, path: &str| FileRule { access, path: path.into() };
     let expected = Policy {
@@ -184,6 +184,7 @@ fn every_option_reaches_the_policy() {
         allow: BTreeSet::from([Allowance::BroadWorkspace, Allowance::Userns, Allowance::UnixDatagram]),
         namespaces: Namespaces::Off,
         status_fd: Some(3),
+        result: true,
         verbose: true,
         timings: true,
     };

@@ -10,7 +10,7 @@ use crate::cli::Invocation;
 use crate::enforce::limits::What;
 use crate::enforce::seccomp::Inet;
 use crate::error::{Error, Result, show};
-use crate::plan::{JSON_VERSION, Namespace, Plan};
+use crate::plan::{Ceilings, JSON_VERSION, Namespace, Plan};
 use crate::record::{Record, Timings};
 use crate::view::{Access, Backing, Place, Purpose};
 
@@ -95,8 +95,12 @@ fn prose(prepared: &Prepared) -> String {
             What::Core => ("core file", "bytes for each process"),
             What::FileSize => ("file size", "bytes for each process"),
             What::OpenFiles => ("open files", "for each process"),
+            What::Data => ("private memory", "bytes for each process, behind the sampling"),
         };
         let _ = writeln!(text, "  {what:<15} {} {scope}", limit.value);
+    }
+    for (what, value, mechanism) in plan.ceilings().into_iter().flat_map(Ceilings::rows) {
+        let _ = writeln!(text, "  {what:<15} {value} of the whole tree, by {mechanism}");
     }
     if plan.has(Namespace::Mount) {
         match plan.world.tmp {

@@ -6,24 +6,26 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use nix::unistd::{getegid, geteuid};
+use nix::unistd::{Pid, getegid, geteuid, getppid};
 
 use crate::cli::Invocation;
 use crate::enforce::environment::{self, Composed};
-use crate::enforce::{self, descriptors, exec, mounts, standard};
+use crate::enforce::{self, cgroup, descriptors, exec, mounts, standard};
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::plan::{self, Plan};
 use crate::policy::{Policy, env_file};
-use crate::record::{Record, Timings};
+use crate::record::{self, Record, Timings};
 use crate::supervise::private::Private;
 use crate::view::caller::Caller;
 use crate::view::{Purpose, View};
 
 /// Becomes the command; or returns the reason why not; or, supervised, the command's status.
 pub fn run(invocation: Invocation) -> Result<u8> {
+    // As early as can be: a caller that goes meanwhile is missed otherwise.
+    let parent = getppid();
     close_inherited(&invocation.policy)?;
-    let mut record = Record::open(invocation.policy.status_fd)?;
+    let mut record = Record::of_run(&invocation.policy)?;
     let mut timings = Timings::new(invocation.policy.timings);
     let mut private = None;
     let prepared = enter(&invocation.policy, &mut timings).and_then(|entered| {
@@ -32,7 +34,7 @@ pub fn run(invocation: Invocation) -> Result<u8> {
         entered.prepare(&policy, Purpose::Run, &mut timings)
     });
     let status = match prepared {
-        Ok(prepared) => prepared.start(&invocation.command, record, timings),
+        Ok(prepared) => prepared.start(&invocation, record, timings, parent),
         Err(error) => {
             record.refused(&error);
             Err(error)
@@ -62,7 +64,10 @@ pub struct Entered {
 pub fn enter(policy: &Policy, timings: &mut Timings) -> Result<Entered> {
     // Before ids are mapped: owners are checked.
     let pairs = read_env_files(policy)?;
-    let standard = descriptors::check_standard()?;
+    let mut standard = descriptors::check_standard()?;
+    if plan::Relay::decide(policy).is_some() {
+        descriptors::replace_by_pipes(&mut standard);
+    }
     descriptors::check_passed(&policy.descriptors)?;
     let mut caller = Caller::look(policy, geteuid().as_raw(), getegid().as_raw(), standard)?;
     if let Some(directory) = &policy.chdir {
@@ -70,9 +75,13 @@ pub fn enter(policy: &Policy, timings: &mut Timings) -> Result<Entered> {
     }
     standard::let_terminal_go(&caller.standard);
     timings.mark("caller");
-    let host = Host::enter(policy.namespaces)?;
+    let mut host = Host::enter(policy.namespaces)?;
     if policy.user.is_some() && host.uid != 0 {
         return Err(Error::refused("--user is for root"));
+    }
+    let wanted = plan::wanted_of_tree(&policy.limits, &host);
+    if wanted.any() {
+        host.cgroup = cgroup::decide(&cgroup::look(wanted), wanted);
     }
     timings.mark("host");
     Ok(Entered { caller, host, pairs })
@@ -118,7 +127,7 @@ impl Entered {
             return Err(caller.outside_view());
         }
         timings.mark("plan");
-        Ok(Prepared { plan, view, caller, environment })
+        Ok(Prepared { plan, view, caller, environment, cgroup: host.cgroup })
     }
 }
 
@@ -128,26 +137,39 @@ pub struct Prepared {
     pub view: View,
     pub caller: Caller,
     pub environment: Composed,
+    pub cgroup: cgroup::Site,
 }
 
 impl Prepared {
-    pub fn start(self, command: &[OsString], mut record: Record, timings: Timings) -> Result<u8> {
-        let Prepared { plan, view, caller, mut environment } = self;
+    pub fn start(
+        self,
+        invocation: &Invocation,
+        mut record: Record,
+        timings: Timings,
+        parent: Pid,
+    ) -> Result<u8> {
+        let Prepared { plan, view, caller, mut environment, cgroup } = self;
         if let Some(report) = &view.scan {
             record.scanned(report.entries, report.elapsed.as_micros());
+        }
+        if invocation.policy.verbose {
+            record::explain_start(&plan);
         }
         let note = plan::note::text(&plan, &view);
         let id = plan.id();
         environment.pairs.push(("CONFINE_POLICY".into(), id.into()));
-        match exec::Target::prepare(command, &environment.pairs, &caller.cwd) {
+        match exec::Target::prepare(&invocation.command, &environment.pairs, &caller.cwd) {
             Ok(target) => enforce::apply(enforce::Run {
                 plan: &plan,
                 view,
                 caller: &caller,
+                cgroup: &cgroup,
                 target,
                 note,
                 record,
                 timings,
+                parent,
+                git: invocation.policy.git,
             }),
             Err(error) => {
                 record.refused(&error);

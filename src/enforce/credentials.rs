@@ -45,10 +45,17 @@ pub fn apply(process: &Process) -> Result<Emptied> {
     Ok(Emptied { bounding })
 }
 
-/// For the monitor, which only ever signals: where the command became another user, that one right stays.
-pub fn drop_capabilities(process: &Process) -> Result<()> {
-    let kept = if process.switch_user { CapabilitySet::KILL } else { CapabilitySet::empty() };
-    set_bases(kept)
+/// For the monitor, which only signals and looks: where the command became another user, the right to signal it
+/// stays, and what its looking still `needs`.
+pub fn drop_capabilities(process: &Process, needs: CapabilitySet) -> Result<()> {
+    let signal = if process.switch_user { CapabilitySet::KILL } else { CapabilitySet::empty() };
+    let held = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.permitted);
+    set_bases((signal | needs) & held)
+}
+
+/// For a thread that acts on behalf of the command, in whatever process it runs: capabilities are a thread's own.
+pub fn drop_all_capabilities() -> Result<()> {
+    set_bases(CapabilitySet::empty())
 }
 
 fn set_bases(kept: CapabilitySet) -> Result<()> {

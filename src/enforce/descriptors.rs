@@ -256,6 +256,14 @@ fn access(flags: OFlags) -> (bool, bool) {
     }
 }
 
+/// Where output goes through the supervisor the command has pipes instead: no terminal or file that only 1 or 2 leads
+/// to is shown or granted.
+pub fn replace_by_pipes(standard: &mut [Standard]) {
+    for stream in standard.iter_mut().filter(|stream| stream.fd > 0) {
+        stream.kind = Kind::Fifo;
+    }
+}
+
 /// What `--fd` names.
 pub fn check_passed(fds: &[RawFd]) -> Result<()> {
     for &fd in fds {

@@ -2,6 +2,7 @@
 //! so. Why a step is taken at all is the plan's business.
 #![forbid(unsafe_code)]
 
+pub mod cgroup;
 pub mod credentials;
 pub mod descriptors;
 mod direct;
@@ -18,14 +19,23 @@ pub mod standard;
 mod veil;
 
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+
+use nix::unistd::Pid;
+use rustix::thread::CapabilitySet;
 
 use crate::enforce::seccomp::Inet;
 use crate::error::{Error, Result, paste, show};
 use crate::plan::{Namespace, Plan};
+use crate::policy::Git;
 use crate::record::{Record, Timings};
 use crate::supervise::broker::{Internet, Scope, Seat};
+use crate::supervise::ceilings::Ceilings;
 use crate::supervise::monitor::Monitor;
+use crate::supervise::output::Output;
+use crate::supervise::result::{Before, Report};
+use crate::supervise::surroundings::Surroundings;
 use crate::supervise::{self, Role};
 use crate::sys;
 use crate::view::caller::Caller;
@@ -36,10 +46,15 @@ pub struct Run<'a> {
     pub plan: &'a Plan,
     pub view: View,
     pub caller: &'a Caller,
+    pub cgroup: &'a cgroup::Site,
     pub target: exec::Target,
     pub note: String,
     pub record: Record,
     pub timings: Timings,
+    /// Who was the parent when confine began.
+    pub parent: Pid,
+    /// As it was asked for; what changes among git's files is compared under it.
+    pub git: Git,
 }
 
 /// Closes the boundary around this process and becomes the command. Returns with the reason why not; or, as the
@@ -50,7 +65,7 @@ pub fn apply(mut run: Run<'_>) -> Result<u8> {
 }
 
 fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
-    let Run { plan, view, caller, target, note, mut timings, .. } = run;
+    let Run { plan, view, caller, cgroup, target, note, mut timings, parent, git, .. } = run;
     let writable = writable_roots(&view);
     let viewed = plan.has(Namespace::Mount);
 
@@ -69,29 +84,74 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
         Some(seat) => Some(seat.map_err(|error| Error::step("make the broker's socket", error))?),
     };
     // From here on there may be two of us: the monitor waits, the child goes on.
-    let link = match &plan.supervision {
+    let before = match &plan.supervision {
         None => None,
         Some(supervision) => {
-            let watched = Monitor::watch_caller();
-            match supervise::split()? {
-                Role::Init { link } => Some(link),
-                Role::Monitor { init, link } => {
+            let namespace = plan.has(Namespace::Pid);
+            let surroundings = Surroundings::look(supervision, parent)?;
+            let forward = !record.takes_output();
+            let output = match &supervision.relay {
+                Some(relay) => Some(Output::prepare(relay, forward, &plan.process)?),
+                None => None,
+            };
+            // Compared with what is there at the end.
+            let watched = if record.has_result() {
+                let report = Report::new().map_err(|error| Error::step("make a pipe", error))?;
+                Some((report, Before::look(&view, git)?))
+            } else {
+                None
+            };
+            // What is counted later is opened now: after the pivot no path leads there.
+            let ceilings = match &supervision.ceilings {
+                Some(limits) => Some(Ceilings::prepare(limits, cgroup, open_roots(&view)?, namespace)?),
+                None => None,
+            };
+            match supervise::split(surroundings, namespace)? {
+                Role::Init(before) => {
+                    if let Some((_, ends)) = output {
+                        ends.attach()?;
+                    }
+                    if let Some((report, before)) = watched {
+                        drop(before);
+                        record.leave_to_parent(report);
+                    }
+                    // In the group before anything is mounted, so that the private tmpfs is charged to it.
+                    if let Some(ceilings) = ceilings {
+                        ceilings.await_admission()?;
+                    }
+                    Some(before)
+                }
+                Role::Monitor { init, link, surroundings } => {
                     // What is open here would be kept busy for as long as the command runs.
                     let scope = broker_scope(plan, &view);
                     drop((view, target));
                     plan.process.descriptors.iter().copied().for_each(sys::close);
-                    let monitor = Monitor::new(link, init, supervision, watched)?;
-                    credentials::drop_capabilities(&plan.process)?;
-                    // After the capabilities: the broker may do no more than the command.
+                    let mut monitor = Monitor::new(link, init, namespace, surroundings)?;
+                    if let Some((output, ends)) = output {
+                        // Or the end of a stream would never be seen.
+                        drop(ends);
+                        monitor.relay(output);
+                    }
+                    // What the command closed to itself is looked at all the same.
+                    let looks =
+                        watched.as_ref().map_or(CapabilitySet::empty(), |_| CapabilitySet::DAC_READ_SEARCH);
+                    let needs = ceilings.as_ref().map_or(CapabilitySet::empty(), Ceilings::capabilities);
+                    if let Some(ceilings) = ceilings {
+                        monitor.watch_ceilings(ceilings)?;
+                    }
+                    credentials::drop_capabilities(&plan.process, looks | needs)?;
                     if let Some(seat) = seat {
                         let arch = native()?;
                         seat.serve(scope, arch).map_err(|error| Error::step("start the broker", error))?;
                     }
-                    return Ok(record.ended(monitor.run()));
+                    return Ok(record.ended(plan, &monitor.run(), watched));
                 }
             }
         }
     };
+    if viewed {
+        namespaces::enter_cgroup().map_err(|error| Error::step("enter the cgroup namespace", error))?;
+    }
     let (grants, served) = if viewed {
         let (root, grants, mut served) = mounts::build(plan, view, &note)?;
         timings.mark("mounts");
@@ -104,14 +164,14 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
     timings.mark("pivot");
     // What has served is left to execve, which closes it with all others: a close each would be a hundred calls.
     // An init does not exec, and would keep the old root.
-    let _served = link.is_none().then_some(served);
+    let _served = before.is_none().then_some(served);
     enter_directory(caller)?;
     let handed = standard::reopen(&caller.standard, viewed)?;
-    if let Some(link) = link {
-        supervise::init::become_init(link, plan.has(Namespace::Pid), &plan.process)?;
+    if let Some(before) = before {
+        supervise::init::become_init(before, &plan.process)?;
     }
     // After unshare, or the limit of processes would count the host's.
-    limits::apply(&plan.process.limits)?;
+    limits::apply(&plan.process.limits, plan.supervision.is_some())?;
     let emptied = credentials::apply(&plan.process)?;
     check_writable(&writable)?;
     timings.mark("credentials");
@@ -157,6 +217,16 @@ fn native() -> Result<seccomp::Arch> {
     seccomp::native().ok_or_else(|| {
         Error::refused("no-gain cannot be kept: there is no system call table for this processor")
     })
+}
+
+/// For what is asked of their file systems while the command runs.
+fn open_roots(view: &View) -> Result<Vec<OwnedFd>> {
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+    let open = |path: PathBuf| {
+        openat(CWD, &path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|errno| Error::path("open", path, errno))
+    };
+    writable_roots(view).into_iter().map(open).collect()
 }
 
 fn writable_roots(view: &View) -> Vec<PathBuf> {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use nix::mount::{MntFlags, umount2};
 use nix::sys::resource::{Resource, getrlimit};
+use nix::sys::sysinfo::sysinfo;
 use nix::unistd::{fchdir, pivot_root};
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, ResolveFlags, StatxFlags, Uid, chownat, mkdirat, mknodat,
@@ -96,8 +97,9 @@ fn build_unmasked(plan: &Plan, view: View, note: &str) -> Result<(OwnedFd, Vec<G
     // First: once something covers "/", the kernel takes this process for one in a chroot and refuses it, and
     // its children, user namespaces (unshare(2), EPERM).
     let veil = if plan.world.veil { Veil::make(plan) } else { None };
-    let (private, context) = attach_tmpfs(&tmp_size(plan), "/dev")?;
-    let (root, other) = attach_tmpfs("4m", "/")?;
+    let bytes = tmp_bytes(plan);
+    let (private, context) = attach_tmpfs(&bytes.to_string(), Some(tmp_inodes(bytes)), "/dev")?;
+    let (root, other) = attach_tmpfs("4m", None, "/")?;
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft);
     let mut builder = Builder {
         plan,
@@ -145,11 +147,14 @@ fn mount_id(path: &str) -> io::Result<u64> {
 /// Both tmpfs are mounted in the old tree, so that taking that off takes them along; what is bound from the private
 /// one stays. Not both on the old root: what is stacked there would have to be taken off one by one. Returns the
 /// mount and the context that it was made with.
-fn attach_tmpfs(size: &str, at: &str) -> Result<(OwnedFd, OwnedFd)> {
+fn attach_tmpfs(size: &str, inodes: Option<u64>, at: &str) -> Result<(OwnedFd, OwnedFd)> {
     let make = || -> io::Result<(OwnedFd, OwnedFd)> {
         let fs = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
         fsconfig_set_string(&fs, "size", size)?;
         fsconfig_set_string(&fs, "mode", "0755")?;
+        if let Some(count) = inodes {
+            fsconfig_set_string(&fs, "nr_inodes", count.to_string())?;
+        }
         fsconfig_create(&fs)?;
         let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
         let mount = fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, flags)?;
@@ -159,11 +164,15 @@ fn attach_tmpfs(size: &str, at: &str) -> Result<(OwnedFd, OwnedFd)> {
     make().map_err(|error| Error::step("mount a private tmpfs", error))
 }
 
-fn tmp_size(plan: &Plan) -> String {
-    match plan.world.tmp {
-        Some(bytes) => bytes.to_string(),
-        None => "25%".to_owned(),
-    }
+/// A quarter of memory unless asked otherwise.
+fn tmp_bytes(plan: &Plan) -> u64 {
+    plan.world.tmp.unwrap_or_else(|| sysinfo().map_or(1 << 30, |found| found.ram_total() / 4))
+}
+
+/// An inode takes a kilobyte of kernel memory that the size does not count (tmpfs(5), nr_inodes): empty files alone
+/// must not fill what the size bounds.
+fn tmp_inodes(bytes: u64) -> u64 {
+    (bytes / 4096).max(1024)
 }
 
 fn relative(path: &Path) -> &Path {

@@ -87,10 +87,16 @@ pub fn rehearse(uid: u32, gid: u32) -> std::result::Result<(), (&'static str, io
 /// The namespaces that come after the plan. `network` is left out when the host's network was asked for; `pid`
 /// begins with the next child.
 pub fn enter_rest(network: bool, pid: bool) -> io::Result<()> {
-    let mut flags = CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWUTS | CloneFlags::CLONE_NEWCGROUP;
+    let mut flags = CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWUTS;
     flags.set(CloneFlags::CLONE_NEWNET, network);
     flags.set(CloneFlags::CLONE_NEWPID, pid);
     Ok(unshare(flags)?)
+}
+
+/// Its root is where this process is now, so it comes after a control group was joined: then the limits that hold
+/// stand on the root, out of reach (cgroup_namespaces(7); nsdelegate in cgroup-v2.rst).
+pub fn enter_cgroup() -> io::Result<()> {
+    Ok(unshare(CloneFlags::CLONE_NEWCGROUP)?)
 }
 
 /// Brings the loopback interface of a new network namespace up: it starts down, and 127.0.0.1 with it.

@@ -5,6 +5,7 @@
 //! the own terminal, through one that leads to the host's mount.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -21,6 +22,7 @@ pub fn reopen(standard: &[Standard], view: bool) -> Result<Vec<Handed<'static>>>
     for stream in standard {
         if stream.kind == Kind::Regular
             && let Ok(fd) = sys::borrow(stream.fd)
+            && !is_memory(stream.fd)
         {
             handed.push(Handed { fd, read: stream.read, write: stream.write });
         }
@@ -33,6 +35,12 @@ pub fn reopen(standard: &[Standard], view: bool) -> Result<Vec<Handed<'static>>>
         }
     }
     Ok(handed)
+}
+
+/// Of memfd_create(2): Landlock takes no rule for it and needs none, since it has no place in any tree.
+fn is_memory(fd: i32) -> bool {
+    std::fs::read_link(format!("/proc/self/fd/{fd}"))
+        .is_ok_and(|path| path.as_os_str().as_bytes().starts_with(b"/memfd:"))
 }
 
 /// The same device by its name inside; one that has no name there is left as it is.

@@ -12,11 +12,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::enforce::cgroup::{self, Mechanism};
 use crate::enforce::limits;
 use crate::enforce::seccomp;
 use crate::error::{Error, Result, paste, show};
 use crate::host::{Host, Lack, Landlock, World};
-use crate::policy::{Allowance, Git, Hardlinks, Listen, Loopback, Net, Policy, Promise};
+use crate::policy::{Allowance, Git, Hardlinks, Limits, Listen, Loopback, Net, Policy, Promise};
+use crate::supervise::ceilings::DISK;
 use crate::view::{Access, Backing, Place, Root, View};
 
 pub use promises::{Outcome, outcomes};
@@ -48,6 +50,92 @@ pub struct Supervision {
     pub teardown: bool,
     pub timeout: Option<Duration>,
     pub grace: Option<Duration>,
+    /// None: the command has the caller's own streams.
+    pub relay: Option<Relay>,
+    /// None: nothing is asked of the parent in this.
+    pub ceilings: Option<Ceilings>,
+}
+
+/// What is done to the command's output on its way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Relay {
+    /// Bytes of each stream.
+    pub limit: Option<u64>,
+    /// Reaching the limit ends the run.
+    pub kill: bool,
+    /// It is kept for the result.
+    pub result: bool,
+}
+
+impl Relay {
+    pub fn decide(policy: &Policy) -> Option<Relay> {
+        let limits = &policy.limits;
+        let wanted = limits.output.is_some() || policy.result;
+        wanted.then_some(Relay {
+            limit: limits.output,
+            kill: limits.on_output_limit_kill,
+            result: policy.result,
+        })
+    }
+}
+
+/// What the whole tree is held to by the parent. What an rlimit or a tmpfs keeps by itself is not here.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ceilings {
+    pub memory: Option<u64>,
+    pub procs: Option<u64>,
+    pub cpu: Option<Duration>,
+    /// What the file systems of the writable roots may lose, by whomever.
+    pub disk: Option<u64>,
+    /// Of memory, processes and processor time; None if none of them is asked for.
+    pub mechanism: Option<Mechanism>,
+}
+
+impl Ceilings {
+    /// None when nothing is left for the parent to do.
+    pub fn decide(limits: &Limits, host: &Host) -> Option<Ceilings> {
+        let wanted = wanted_of_tree(limits, host);
+        if !wanted.any() && limits.disk.is_none() {
+            return None;
+        }
+        Some(Ceilings {
+            memory: limits.memory,
+            procs: limits.procs.filter(|_| wanted.procs),
+            cpu: limits.cpu,
+            disk: limits.disk,
+            mechanism: wanted.any().then(|| host.cgroup.mechanism()),
+        })
+    }
+
+    /// For people: what, how much, and who sees to it.
+    pub fn rows(&self) -> Vec<(&'static str, String, &'static str)> {
+        let counted = self.mechanism.unwrap_or(Mechanism::Sampling).name();
+        let bytes = |value: u64| format!("{value} bytes");
+        [
+            self.memory.map(|value| ("memory", bytes(value), counted)),
+            self.procs.map(|value| ("threads", value.to_string(), counted)),
+            self.cpu.map(|value| ("processor time", format!("{} s", value.as_secs_f64()), counted)),
+            self.disk.map(|value| ("disk loss", bytes(value), DISK)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+/// RLIMIT_NPROC bounds a tree alone where the count is that of an own user namespace (Linux 5.14), and never uid 0
+/// (getrlimit(2)).
+pub fn rlimit_keeps_procs(host: &Host) -> bool {
+    host.world == World::User && host.uid != 0
+}
+
+/// What needs a control group or sampling.
+pub fn wanted_of_tree(limits: &Limits, host: &Host) -> cgroup::Wanted {
+    cgroup::Wanted {
+        memory: limits.memory.is_some(),
+        procs: limits.procs.is_some() && !rlimit_keeps_procs(host),
+        cpu: limits.cpu.is_some(),
+    }
 }
 
 /// What is made once and could be shared by several spawns.
@@ -125,6 +213,7 @@ impl Plan {
             listen: !ports,
             broker: host.brokered(),
             unix_datagrams: policy.allow.contains(&Allowance::UnixDatagram),
+            own_processes: namespaces.contains(&Namespace::Pid),
         };
         Ok(Plan {
             version: JSON_VERSION,
@@ -146,7 +235,12 @@ impl Plan {
                 gid: identity.1,
                 switch_user: policy.user.is_some(),
                 seccomp: rules,
-                limits: limits::decide(&policy.limits, host.world == World::User),
+                limits: limits::decide(
+                    &policy.limits,
+                    host.world == World::User,
+                    rlimit_keeps_procs(host),
+                    supervision.as_ref(),
+                ),
                 descriptors: policy.descriptors.clone(),
                 environment,
             },
@@ -160,8 +254,21 @@ impl Plan {
         self.id.get_or_make(self)
     }
 
+    pub fn ceilings(&self) -> Option<&Ceilings> {
+        self.supervision.as_ref()?.ceilings.as_ref()
+    }
+
     pub fn has(&self, namespace: Namespace) -> bool {
         self.world.namespaces.contains(&namespace)
+    }
+}
+
+/// Other processes are hidden wherever there is a PID namespace; the end of a caller is followed only when asked for.
+fn is_claimed(policy: &Policy, promise: Promise, namespaces: &[Namespace]) -> bool {
+    match promise {
+        Promise::ProcessHiding => namespaces.contains(&Namespace::Pid),
+        Promise::Teardown => policy.require.contains(&promise),
+        _ => true,
     }
 }
 
@@ -179,6 +286,8 @@ pub fn promises(policy: &Policy, host: &Host) -> Result<Promises> {
     let (mut kept, mut waived, mut lacking) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
     for (promise, outcome) in outcomes(policy, host, &namespaces) {
         match outcome {
+            // By the plan that is made, not by one that could be.
+            Outcome::Kept(_) if !is_claimed(policy, promise, &namespaces) => {}
             Outcome::Kept(layers) => {
                 kept.insert(promise, layers.into_iter().map(str::to_owned).collect());
             }
@@ -223,6 +332,12 @@ pub fn supervision(policy: &Policy, host: &Host) -> Option<Supervision> {
             "HOME and TMPDIR, which have to be removed afterwards",
             !host.namespaces() && policy.state.is_none(),
         ),
+        ("--max-output", limits.output.is_some()),
+        ("--result json", policy.result),
+        ("--max-memory", limits.memory.is_some()),
+        ("--max-procs, which the kernel does not hold uid 0 to", wanted_of_tree(limits, host).procs),
+        ("--max-cpu", limits.cpu.is_some()),
+        ("--max-disk", limits.disk.is_some()),
     ]
     .into_iter()
     .filter(|(_, needed)| *needed)
@@ -233,6 +348,8 @@ pub fn supervision(policy: &Policy, host: &Host) -> Option<Supervision> {
         teardown: required(Promise::Teardown),
         timeout: limits.timeout,
         grace: limits.grace,
+        relay: Relay::decide(policy),
+        ceilings: Ceilings::decide(limits, host),
     })
 }
 
@@ -255,12 +372,7 @@ pub fn namespaces(policy: &Policy, host: &Host, supervised: bool) -> Vec<Namespa
 
 /// Options whose mechanism is the supervisor or the broker, which this version does not have.
 fn refuse_unbuilt(policy: &Policy) -> Result<()> {
-    let limits = &policy.limits;
     let options = [
-        ("--max-memory", limits.memory.is_some()),
-        ("--max-disk", limits.disk.is_some()),
-        ("--max-output", limits.output.is_some()),
-        ("--max-cpu", limits.cpu.is_some()),
         ("--listen", policy.network.listen != Listen::None),
         ("--loopback host", policy.network.loopback == Loopback::Host),
     ];

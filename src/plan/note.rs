@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{Namespace, Plan};
+use super::{Ceilings, Namespace, Plan};
+use crate::enforce::cgroup::Mechanism;
 use crate::enforce::limits::What;
 use crate::enforce::seccomp::Inet;
 use crate::error::show;
@@ -193,8 +194,15 @@ fn limits(note: &mut Note, plan: &Plan) {
             What::OpenFiles => {
                 note.line(&format!("  {value} open files a process: EMFILE; `--max-open-files`"))
             }
-            What::Core => {}
+            What::Core | What::Data => {}
         }
+    }
+    for (what, value, mechanism) in plan.ceilings().into_iter().flat_map(Ceilings::rows) {
+        let end = match what {
+            "threads" if mechanism != Mechanism::Sampling.name() => "EAGAIN on fork",
+            _ => "above that everything in here is killed",
+        };
+        note.line(&format!("  {what}: {value} in all, {end}"));
     }
     if let Some(timeout) = timeout {
         note.line(&format!(

@@ -1,9 +1,11 @@
 //! Promise by promise: which layers of this host keep it, or what is lacking.
 
-use super::{Namespace, landlock_lack};
+use super::{Ceilings, Namespace, landlock_lack};
+use crate::enforce::cgroup::Mechanism;
 use crate::host::{Host, Lack, World};
 use crate::policy::{Net, Policy, Promise};
 use crate::supervise::broker::probe::Abilities;
+use crate::supervise::ceilings::DISK;
 use crate::view::sockets::RESOLVE_UNIX_ABI;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,16 +134,22 @@ impl Facts<'_> {
     }
 
     fn ceilings(&self) -> Outcome {
-        let asked = self.policy.limits.procs.is_some();
-        if asked && self.host.world != World::User {
-            // getrlimit(2): RLIMIT_NPROC does not hold for uid 0, and without a user namespace it counts every
-            // process of the user.
-            return lacking("--max-procs needs a user namespace and does not hold for uid 0", None);
+        let mut layers = vec!["rlimits", "tmpfs-size"];
+        if let Some(ceilings) = Ceilings::decide(&self.policy.limits, self.host) {
+            let sampled = ceilings.mechanism == Some(Mechanism::Sampling);
+            let sealed = self.host.own_pid_max && self.namespaces.contains(&Namespace::Pid);
+            if sampled && ceilings.procs.is_some() && !sealed {
+                // A fork bomb is faster than whoever counts it.
+                return lacking(
+                    "--max-procs needs a pids control group here, or an ordinary user in a user namespace, or a PID \
+                     namespace of Linux 6.14",
+                    Some("run as an ordinary user"),
+                );
+            }
+            layers.extend(ceilings.mechanism.map(Mechanism::name));
+            layers.extend(ceilings.disk.map(|_| DISK));
         }
-        if asked && self.host.uid == 0 {
-            return lacking("--max-procs does not hold for uid 0", Some("run as an ordinary user"));
-        }
-        kept(&["rlimits", "tmpfs-size"])
+        kept(&layers)
     }
 }
 

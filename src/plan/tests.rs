@@ -13,7 +13,15 @@ fn host(abi: u32, world: World) -> Host {
         0 => Landlock::NotBuilt,
         abi => Landlock::Available { abi, errata: 0 },
     };
-    Host { uid: 1000, gid: 1000, landlock, world, broker: None }
+    Host {
+        uid: 1000,
+        gid: 1000,
+        landlock,
+        world,
+        broker: None,
+        cgroup: cgroup::Site::Nowhere,
+        own_pid_max: false,
+    }
 }
 
 fn missing() -> World {

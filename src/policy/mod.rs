@@ -40,6 +40,8 @@ pub struct Policy {
     pub allow: BTreeSet<Allowance>,
     pub namespaces: Namespaces,
     pub status_fd: Option<RawFd>,
+    /// One JSON object at the end, with what the command wrote.
+    pub result: bool,
     pub verbose: bool,
     /// Print what each step took to standard error (hidden option, for measurements).
     pub timings: bool,

@@ -2,167 +2,217 @@
 //! with it when it goes.
 
 use std::fs;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::prctl::{set_child_subreaper, set_dumpable};
-use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::prctl::{set_child_subreaper, set_dumpable, set_pdeathsig};
+use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, getpgid, getpgrp};
+use rustix::process::{WaitOptions, wait};
 
 use super::link::{Link, Message};
+use super::surroundings::{Surroundings, now};
+use super::tree;
 use crate::error::{Error, Result};
 use crate::plan::Process;
 use crate::sys;
 
+/// What the forked child is told before it closes the boundary.
+pub struct Before {
+    pub link: Link,
+    pub surroundings: Surroundings,
+    pub namespace: bool,
+}
+
+impl Before {
+    /// As soon as the init exists: whatever it is doing, even stopped, it ends with the monitor. Where there is no
+    /// PID namespace its end would free the others, so there it is only woken to end them.
+    pub fn end_with_monitor(&self) -> Result<()> {
+        let signal = if self.namespace { Signal::SIGKILL } else { Signal::SIGCONT };
+        set_pdeathsig(Some(signal)).map_err(|errno| Error::step("end with the supervisor", errno))
+    }
+}
+
 /// Forks the command's process, which returns. The init does not: it ends with this call.
-pub fn become_init(link: Link, namespace: bool, process: &Process) -> Result<()> {
+pub fn become_init(before: Before, process: &Process) -> Result<()> {
     let failed = |what: &'static str| move |errno: Errno| Error::step(what, errno);
-    if !namespace {
+    if !before.namespace {
         set_child_subreaper(true).map_err(failed("become the reaper of orphans"))?;
     }
     let signals = SignalFd::with_flags(&SigSet::all(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
         .map_err(failed("watch the signals"))?;
+    // Before there is anybody who could look into its memory. The command's process has no other like it yet.
+    set_dumpable(false).map_err(failed("hide the supervisor's memory"))?;
     match sys::fork_into_two().map_err(|error| Error::step("start the command's process", error))? {
-        None => Ok(()),
+        None => set_dumpable(true).map_err(failed("become the command")),
         Some(child) => {
-            // Neither memory nor descriptors of the init are for the command to see, and no stream is held open:
-            // who reads the command's output must see its end.
-            let _ = set_dumpable(false);
-            (0..=2).chain(process.descriptors.iter().copied()).for_each(sys::close);
-            // As the command's user, or it could not be signalled; without any capability.
-            let status = match crate::enforce::credentials::apply(process) {
-                Ok(_) => Init { link, signals, command: Pid::from_raw(child), namespace }.run(),
-                Err(_) => 125,
-            };
-            sys::leave(status)
+            let init = Init { before, signals, command: Pid::from_raw(child), turn: 0, copies: Vec::new() };
+            sys::leave(init.settle(process).map_or(125, |()| init.run()))
         }
     }
 }
 
 struct Init {
-    link: Link,
+    before: Before,
     signals: SignalFd,
     command: Pid,
-    namespace: bool,
+    /// How many times the command has been continued.
+    turn: u64,
+    /// Signals that came to this process too, and when: the whole group was meant.
+    copies: Vec<(i32, Duration)>,
 }
 
 impl Init {
+    /// No stream is held open, or who reads the command's output would not see its end; nor anything of the view,
+    /// which would keep file systems busy.
+    fn settle(&self, process: &Process) -> Result<()> {
+        let terminal =
+            self.before.surroundings.terminal.as_ref().map(|terminal| terminal.as_fd().as_raw_fd());
+        let mut kept = vec![self.before.link.as_fd().as_raw_fd(), self.signals.as_raw_fd()];
+        kept.extend(terminal);
+        super::close_all_but(kept).map_err(|error| Error::step("close the supervisor's files", error))?;
+        // As the command's user, or it could not be signalled; without any capability. Becoming another user makes
+        // a process dumpable where suid_dumpable says so, and forgets the parent-death signal (prctl(2)).
+        crate::enforce::credentials::apply(process)?;
+        set_dumpable(false).map_err(|errno| Error::step("hide the supervisor's memory", errno))?;
+        self.before.end_with_monitor()
+    }
+
     /// Ends when the command or the monitor has ended. As process 1 of a PID namespace that is the end of
     /// everything in it (pid_namespaces(7)).
-    fn run(self) -> i32 {
+    fn run(mut self) -> i32 {
         loop {
             let mut watched = [
-                PollFd::new(self.link.as_fd(), PollFlags::POLLIN),
+                PollFd::new(self.before.link.as_fd(), PollFlags::POLLIN),
                 PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
             ];
             if !matches!(poll(&mut watched, PollTimeout::NONE), Ok(_) | Err(Errno::EINTR)) {
                 return self.end(125);
             }
-            let told = watched[0].any().unwrap_or(false);
-            if told {
-                match self.link.receive() {
-                    Some(Message::Signal(number)) => self.signal(number),
-                    Some(Message::SignalAll(number)) => self.signal_all(number),
-                    _ => return self.end(125),
-                }
+            if watched[0].any().unwrap_or(false) && !self.on_message() {
+                return self.end(125);
             }
-            // Signals are only a wake-up: what happened is asked of wait(2). Those that the terminal sends to the
-            // whole group reach the command by themselves.
-            while let Ok(Some(_)) = self.signals.read_signal() {}
+            self.read_signals();
             if let Some(status) = self.reap() {
                 return self.end(status);
             }
         }
     }
 
+    /// Whether the monitor is still there.
+    fn on_message(&mut self) -> bool {
+        let command = self.command.as_raw();
+        match self.before.link.receive() {
+            Some(Message::Signal(number)) => self.signal(number),
+            // Gone meanwhile is no fault, here and below: its status is on the way.
+            Some(Message::Queue(number, value)) => drop(sys::queue(command, number, value)),
+            Some(Message::Continue(turn)) => {
+                self.turn = turn;
+                self.signal(libc::SIGCONT);
+            }
+            Some(Message::SignalAll(number)) => self.signal_all(number),
+            _ => return false,
+        }
+        true
+    }
+
     fn reap(&self) -> Option<i32> {
-        let flags = WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED;
+        let link = &self.before.link;
         loop {
-            match waitpid(None::<Pid>, Some(flags)) {
-                Ok(WaitStatus::Exited(pid, status)) if pid == self.command => {
-                    let _ = self.link.send(Message::Exited(status));
-                    return Some(status);
-                }
-                Ok(WaitStatus::Signaled(pid, signal, _)) if pid == self.command => {
-                    let _ = self.link.send(Message::Killed(signal as i32));
-                    return Some(128 + signal as i32);
-                }
-                Ok(WaitStatus::Stopped(pid, signal)) if pid == self.command => {
-                    let _ = self.link.send(Message::Stopped(signal as i32));
-                }
-                Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return None,
-                Ok(_) | Err(Errno::EINTR) => {}
-                // A real-time signal that nix has no name for; the command is gone all the same.
-                Err(_) => return Some(128),
+            let (pid, status) = match wait(WaitOptions::NOHANG | WaitOptions::UNTRACED) {
+                Ok(Some((pid, status))) => (pid.as_raw_nonzero().get(), status),
+                Err(rustix::io::Errno::INTR) => continue,
+                Ok(None) | Err(_) => return None,
+            };
+            if pid != self.command.as_raw() {
+                continue;
+            }
+            if let Some(signal) = status.stopping_signal() {
+                let _ = link.send(Message::Stopped(signal, self.turn, self.has_terminal()));
+            } else if let Some(signal) = status.terminating_signal() {
+                let _ = link.send(Message::Killed(signal));
+                return Some(128 + signal);
+            } else if let Some(status) = status.exit_status() {
+                let _ = link.send(Message::Exited(status));
+                return Some(status);
             }
         }
     }
 
-    fn signal(&self, number: i32) {
-        // Gone meanwhile is no fault: its status is on the way.
+    /// Signals are only a wake-up: what happened is asked of wait(2). Those of the terminal reach the command by
+    /// themselves, and the monitor knows them.
+    fn read_signals(&mut self) {
+        while let Ok(Some(info)) = self.signals.read_signal() {
+            if info.ssi_code == libc::SI_USER {
+                self.copies.push((info.ssi_signo as i32, now()));
+            }
+        }
+    }
+
+    fn signal(&mut self, number: i32) {
+        if self.reached_by_group(number) {
+            return;
+        }
+        if number == libc::SIGINT && !self.catches(number) {
+            let _ = self.before.link.send(Message::Uncaught(number));
+        }
         let _ = sys::kill(self.command.as_raw(), number);
     }
 
+    /// A signal to the whole group reaches the command by itself, and a trap must not run twice. It came here as
+    /// well, before the monitor could tell of it.
+    fn reached_by_group(&mut self, number: i32) -> bool {
+        const FRESH: Duration = Duration::from_secs(1);
+        self.read_signals();
+        let oldest = now().saturating_sub(FRESH);
+        self.copies.retain(|(_, at)| *at >= oldest);
+        match self.copies.iter().position(|(copy, _)| *copy == number) {
+            Some(index) => {
+                self.copies.remove(index);
+                getpgid(Some(self.command)).is_ok_and(|group| group == getpgrp())
+            }
+            None => false,
+        }
+    }
+
+    /// SIGINT is a question to a program that catches it, and an order to one that does not.
+    fn catches(&self, number: i32) -> bool {
+        let caught = || {
+            let text = fs::read_to_string(format!("/proc/{}/status", self.command)).ok()?;
+            let value = text.lines().find_map(|line| line.strip_prefix("SigCgt:"))?;
+            u64::from_str_radix(value.trim(), 16).ok()
+        };
+        caught().is_some_and(|caught| caught >> (number - 1) & 1 == 1)
+    }
+
+    /// Whether a group of the command's making is in the foreground. Seen from inside a PID namespace, groups
+    /// outside have the number 0.
+    fn has_terminal(&self) -> bool {
+        let foreground =
+            self.before.surroundings.terminal.as_ref().and_then(|terminal| terminal.foreground());
+        let Some(group) = foreground.filter(|group| group.as_raw() != 0 && *group != getpgrp()) else {
+            return false;
+        };
+        self.before.namespace || tree::descendants().iter().any(|pid| getpgid(Some(*pid)) == Ok(group))
+    }
+
     fn signal_all(&self, number: i32) {
-        if self.namespace {
+        if self.before.namespace {
             let _ = sys::kill(-1, number);
         } else {
-            for pid in descendants() {
+            for pid in tree::descendants() {
                 let _ = sys::kill(pid.as_raw(), number);
             }
         }
     }
 
-    /// Without a PID namespace everything that is left is a descendant: orphans become children of this process.
     fn end(&self, status: i32) -> i32 {
-        if self.namespace {
-            return status;
-        }
-        const ROUNDS: u32 = 10_000;
-        for _ in 0..ROUNDS {
-            let left = descendants();
-            if left.is_empty() {
-                break;
-            }
-            // Stopped first, so that what forks is not chased.
-            for pid in &left {
-                let _ = kill(*pid, Signal::SIGSTOP);
-            }
-            for pid in &left {
-                let _ = kill(*pid, Signal::SIGKILL);
-            }
-            while matches!(waitpid(None::<Pid>, Some(WaitPidFlag::WNOHANG)), Ok(status) if status != WaitStatus::StillAlive)
-            {
-            }
-            std::thread::sleep(std::time::Duration::from_millis(1));
+        if !self.before.namespace {
+            tree::end();
         }
         status
     }
-}
-
-/// Every process below this one, from the parents that /proc tells.
-fn descendants() -> Vec<Pid> {
-    let mut parents: Vec<(i32, i32)> = Vec::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        let Ok(stat) = fs::read(entry.path().join("stat")) else { continue };
-        // The name in parentheses may hold anything: what follows the last one is state and parent (proc_pid_stat(5)).
-        let stat = String::from_utf8_lossy(&stat);
-        let Some((_, rest)) = stat.rsplit_once(')') else { continue };
-        let mut fields = rest.split_ascii_whitespace();
-        let (state, parent) = (fields.next(), fields.next().and_then(|field| field.parse().ok()));
-        if let (Some(parent), false) = (parent, state == Some("Z")) {
-            parents.push((pid, parent));
-        }
-    }
-    let mut found = vec![std::process::id() as i32];
-    let mut next = 0;
-    while let Some(&parent) = found.get(next) {
-        next += 1;
-        found.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
-    }
-    found.split_off(1).into_iter().map(Pid::from_raw).collect()
 }

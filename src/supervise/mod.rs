@@ -3,38 +3,56 @@
 //! never process 1 and so keeps its default signal actions.
 //!
 //! Everything hangs on one socket between monitor and init. When either end goes, however it goes, the other sees
-//! it and ends the tree: there is no moment in which the command runs without somebody who would end it.
+//! it and ends the tree: there is no moment in which the command runs without somebody who would end it. Should the
+//! init be stopped, the kernel kills it with the monitor all the same (`Before::end_with_monitor`).
 #![forbid(unsafe_code)]
 
+mod bounded;
 pub mod broker;
+pub mod ceilings;
 pub mod init;
 pub mod link;
 pub mod monitor;
+pub mod output;
 pub mod private;
+pub mod result;
+mod sample;
 mod scrub;
+pub mod surroundings;
 mod terminal;
+mod tree;
 
-use std::os::fd::OwnedFd;
+use std::io;
+use std::os::fd::{OwnedFd, RawFd};
+use std::time::Duration;
 
+use nix::poll::PollTimeout;
+use nix::sys::prctl::set_child_subreaper;
 use nix::sys::signal::{SigSet, SigmaskHow, sigprocmask};
 use nix::unistd::Pid;
 
 use crate::error::{Error, Result};
 use crate::sys;
+use init::Before;
 use link::Link;
+use surroundings::{Surroundings, now};
 
 /// Which of the processes this is now.
 pub enum Role {
     /// The started process: watches, and ends with the command's status.
-    Monitor { init: Pid, link: Link },
+    Monitor { init: Pid, link: Link, surroundings: Surroundings },
     /// The child that goes on with the boundary.
-    Init { link: Link },
+    Init(Before),
 }
 
 /// Forks the init. The PID namespace, if one was entered, begins with it.
-pub fn split() -> Result<Role> {
+pub fn split(surroundings: Surroundings, namespace: bool) -> Result<Role> {
     let failed = |what: &'static str| move |errno: nix::errno::Errno| Error::step(what, errno);
     scrub::scrub().map_err(|error| Error::step("clear the supervisor's command line", error))?;
+    if !namespace {
+        // Should the init be killed, its children come here to be ended.
+        set_child_subreaper(true).map_err(failed("become the reaper of orphans"))?;
+    }
     // Blocked before the fork, so that no signal is lost or takes its default action between the processes: both
     // read them from a descriptor. The command starts with an empty mask (`sys::reset_signals`).
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None).map_err(failed("block the signals"))?;
@@ -42,11 +60,34 @@ pub fn split() -> Result<Role> {
     match sys::fork_into_two().map_err(|error| Error::step("start the supervisor's child", error))? {
         Some(child) => {
             drop::<OwnedFd>(inner);
-            Ok(Role::Monitor { init: Pid::from_raw(child), link: Link::new(outer) })
+            Ok(Role::Monitor { init: Pid::from_raw(child), link: Link::new(outer), surroundings })
         }
         None => {
             drop::<OwnedFd>(outer);
-            Ok(Role::Init { link: Link::new(inner) })
+            let before = Before { link: Link::new(inner), surroundings, namespace };
+            before.end_with_monitor()?;
+            Ok(Role::Init(before))
         }
     }
+}
+
+/// How long poll(2) may wait for a moment. Rounded up: an early wake-up would only spin.
+fn until(moment: Option<Duration>) -> PollTimeout {
+    match moment {
+        Some(at) => PollTimeout::try_from(at.saturating_sub(now()) + Duration::from_millis(1))
+            .unwrap_or(PollTimeout::MAX),
+        None => PollTimeout::NONE,
+    }
+}
+
+fn close_all_but(mut kept: Vec<RawFd>) -> io::Result<()> {
+    kept.sort_unstable();
+    let mut next = 0;
+    for fd in kept.into_iter().map(|fd| fd as u32) {
+        if fd > next {
+            sys::close_range(next, fd - 1)?;
+        }
+        next = fd + 1;
+    }
+    sys::close_range(next, u32::MAX)
 }

@@ -1,27 +1,29 @@
 //! The monitor: the process that was started. It forwards signals, follows stops, keeps the deadline, notices when
 //! its caller has gone, and ends with the command's status.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::prctl::set_dumpable;
+use nix::sys::signal::{SigEvent, SigevNotify};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
+use nix::sys::time::TimeSpec;
+use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{Pid, getppid};
-use rustix::process::{PidfdFlags, pidfd_open};
-use rustix::time::{ClockId, clock_gettime};
+use nix::time::ClockId;
+use nix::unistd::{Pid, getpid, getsid};
 
+use super::ceilings::{Ceilings, Reached};
 use super::link::{Link, Message};
+use super::output::{self, Output};
+use super::surroundings::{Surroundings, Watched, now};
 use super::terminal::Terminal;
+use super::{tree, until};
 use crate::error::{Error, Result};
-use crate::plan::Supervision;
 use crate::sys;
-
-/// After TERM, unless `--grace` says otherwise: short enough that nothing is left within a second.
-const GRACE: Duration = Duration::from_millis(800);
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +31,10 @@ pub enum Outcome {
     Exited(i32),
     Signalled(i32),
     TimedOut,
+    /// The tree was ended because it wrote more than it may.
+    OutputLimit,
+    /// The tree was ended because it went over a ceiling.
+    Limit(Reached),
     /// The caller has gone, or somebody killed the init: the tree was ended.
     Ended,
 }
@@ -40,81 +46,114 @@ impl Outcome {
             Outcome::Exited(status) => status as u8,
             Outcome::Signalled(signal) => 128u8.saturating_add(signal as u8),
             Outcome::TimedOut => 124,
-            Outcome::Ended => 137,
+            Outcome::OutputLimit | Outcome::Limit(_) | Outcome::Ended => 137,
         }
     }
 }
 
-pub struct Monitor {
-    link: Link,
-    init: Pid,
-    signals: SignalFd,
-    terminal: Option<Terminal>,
-    caller: Option<OwnedFd>,
-    grace: Duration,
-    deadline: Option<Duration>,
-    /// When the tree is killed, because it was asked to end.
-    kill_at: Option<Duration>,
-    outcome: Option<Outcome>,
-    timed_out: bool,
-    teardown: bool,
+/// The end of a run, and what came out of it.
+pub struct End {
+    pub outcome: Outcome,
+    pub wall: Duration,
+    pub output: Option<Output>,
+    /// Somebody waits for the end: what else there is to be told must not take its time.
+    pub hurried: bool,
 }
 
-/// CLOCK_BOOTTIME: a lease runs on while the machine is suspended.
-fn now() -> Duration {
-    let now = clock_gettime(ClockId::Boottime);
-    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+pub struct Monitor {
+    link: Link,
+    /// The init has not closed its end.
+    linked: bool,
+    init: Pid,
+    namespace: bool,
+    signals: SignalFd,
+    terminal: Option<Terminal>,
+    /// None: the run does not end with its caller.
+    caller: Option<Watched>,
+    teardown: bool,
+    hangup_ignored: bool,
+    grace: Duration,
+    deadline: Option<Duration>,
+    /// Held, so that it fires.
+    _alarm: Option<Timer>,
+    /// When the tree is killed, because it was asked to end.
+    kill_at: Option<Duration>,
+    /// How many times the command has been continued.
+    turn: u64,
+    outcome: Option<Outcome>,
+    timed_out: bool,
+    /// None: the command has the caller's own streams.
+    output: Option<Output>,
+    began: Duration,
+    /// A signal that ends programs has come here.
+    hurried: bool,
+    ceilings: Option<Ceilings>,
+    reached: Option<Reached>,
 }
 
 impl Monitor {
-    /// To be called before the init is forked, since the caller may go at any moment: if its parent is another
-    /// process afterwards, it has gone already.
-    pub fn watch_caller() -> Option<OwnedFd> {
-        let parent = getppid();
-        let pid = rustix::process::Pid::from_raw(parent.as_raw())?;
-        let fd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-        (getppid() == parent).then_some(fd)
-    }
-
-    pub fn new(link: Link, init: Pid, supervision: &Supervision, caller: Option<OwnedFd>) -> Result<Monitor> {
+    pub fn new(link: Link, init: Pid, namespace: bool, surroundings: Surroundings) -> Result<Monitor> {
         let signals = SignalFd::with_flags(&SigSet::all(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
             .map_err(|errno| Error::step("watch the signals", errno))?;
-        let _ = set_dumpable(false);
-        let terminal = Terminal::find();
+        set_dumpable(false).map_err(|errno| Error::step("hide the supervisor's memory", errno))?;
         // Who reads the command's output must see its end, and who writes its input the end of its reader.
         // Standard error stays: a reason for ending the run is told there.
         (0..=1).for_each(sys::close);
         Ok(Monitor {
             link,
+            linked: true,
             init,
+            namespace,
             signals,
-            terminal,
-            caller: caller.filter(|_| supervision.teardown),
-            grace: supervision.grace.unwrap_or(GRACE),
-            deadline: supervision.timeout.map(|timeout| now().saturating_add(timeout)),
+            terminal: surroundings.terminal,
+            teardown: surroundings.caller.is_some(),
+            caller: surroundings.caller,
+            hangup_ignored: surroundings.hangup_ignored,
+            grace: surroundings.grace,
+            deadline: surroundings.deadline,
+            _alarm: surroundings.deadline.map(alarm).transpose()?,
             kill_at: None,
+            turn: 0,
             outcome: None,
             timed_out: false,
-            teardown: supervision.teardown,
+            output: None,
+            began: now(),
+            hurried: false,
+            ceilings: None,
+            reached: None,
         })
     }
 
+    pub fn relay(&mut self, output: Output) {
+        self.output = Some(output);
+    }
+
+    /// Lets the init go on, under these.
+    pub fn watch_ceilings(&mut self, mut ceilings: Ceilings) -> Result<()> {
+        ceilings.begin(self.init, now())?;
+        self.ceilings = Some(ceilings);
+        Ok(())
+    }
+
     /// Until nothing of the run is left.
-    pub fn run(mut self) -> Outcome {
+    pub fn run(mut self) -> End {
         let _ = std::env::set_current_dir("/");
         loop {
             if let Some(outcome) = self.reap() {
-                return self.finish(outcome);
+                let outcome = self.finish(outcome);
+                self.let_go();
+                let (wall, hurried) = (now().saturating_sub(self.began), self.hurried);
+                return End { outcome, wall, output: self.output, hurried };
             }
             let ready = self.wait();
-            if ready.caller {
+            if ready.caller || self.caller.as_ref().is_some_and(Watched::has_gone) {
                 self.caller = None;
+                self.hurried = true;
                 self.kill_all();
             }
+            self.pass_on();
             if ready.signal {
-                while let Ok(Some(info)) = self.signals.read_signal() {
-                    self.on_signal(&info);
-                }
+                self.on_signals();
             }
             if ready.link {
                 self.on_message();
@@ -124,20 +163,22 @@ impl Monitor {
     }
 
     fn wait(&self) -> Ready {
-        let link = self.outcome.is_none().then(|| self.link.as_fd());
-        let caller = self.caller.as_ref().map(|fd| fd.as_fd());
+        let link = self.linked.then(|| self.link.as_fd());
+        let caller = self.caller.as_ref().and_then(|caller| caller.pidfd.as_ref()).map(|fd| fd.as_fd());
         let mut watched = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
         watched.extend(
             link.iter().chain(caller.iter()).map(|fd: &BorrowedFd<'_>| PollFd::new(*fd, PollFlags::POLLIN)),
         );
-        let next = [self.deadline, self.kill_at].into_iter().flatten().min();
-        let timeout = match next {
-            // Rounded up: an early wake-up would only spin.
-            Some(at) => PollTimeout::try_from(at.saturating_sub(now()) + Duration::from_millis(1))
-                .unwrap_or(PollTimeout::MAX),
-            None => PollTimeout::NONE,
-        };
-        let _ = poll(&mut watched, timeout);
+        // Once the end has begun there is nothing more to be counted.
+        let ceilings = self.ceilings.as_ref().filter(|_| self.outcome.is_none());
+        let look = ceilings.and_then(Ceilings::next);
+        // Only to be woken: what it is about is asked of the ceilings themselves.
+        let notice = ceilings.and_then(Ceilings::notice);
+        watched.extend(notice.map(|(fd, flags)| PollFd::new(fd, flags)));
+        let next = [self.deadline, self.kill_at, look].into_iter().flatten().min();
+        // Each stream finds out by itself what it can do.
+        watched.extend(self.output.iter().flat_map(Output::watched));
+        let _ = poll(&mut watched, until(next));
         let is_ready = |index: usize| watched.get(index).and_then(PollFd::any).unwrap_or(false);
         Ready {
             signal: is_ready(0),
@@ -146,35 +187,134 @@ impl Monitor {
         }
     }
 
+    fn on_signals(&mut self) {
+        while let Ok(Some(info)) = self.signals.read_signal() {
+            self.on_signal(&info);
+        }
+    }
+
     fn on_signal(&mut self, info: &siginfo) {
         let number = info.ssi_signo as i32;
-        // The terminal sends to its whole foreground group, and the command is in it: once is enough.
-        let from_terminal = info.ssi_code == libc::SI_KERNEL;
-        match Signal::try_from(number) {
-            Ok(Signal::SIGCHLD) => {}
-            Ok(Signal::SIGCONT) => self.go_on(),
-            _ if from_terminal => {}
-            Ok(Signal::SIGTERM) if self.teardown => {
-                let _ = self.link.send(Message::Signal(number));
-                self.kill_at.get_or_insert(now() + self.grace);
+        // The kernel's own come from the terminal, to its whole foreground group, and the command is in it: once is
+        // enough. Only of a hangup the leader of the session is told alone.
+        let kernels = info.ssi_code > 0;
+        self.hurried |= matches!(number, libc::SIGTERM | libc::SIGHUP | libc::SIGINT | libc::SIGQUIT);
+        match number {
+            // From a write of our own, to a reader that has gone.
+            libc::SIGPIPE if info.ssi_pid == getpid().as_raw() as u32 => {}
+            libc::SIGCHLD if kernels => {}
+            // The alarm: only to look at the clock.
+            libc::SIGCONT if info.ssi_code == libc::SI_TIMER => {}
+            libc::SIGCONT => self.go_on(),
+            libc::SIGHUP if kernels => {
+                if getsid(None) == Ok(getpid()) {
+                    let _ = self.link.send(Message::Signal(number));
+                }
+                self.begin_to_end(!self.hangup_ignored);
             }
+            _ if kernels => {}
             _ => {
-                let _ = self.link.send(Message::Signal(number));
+                let _ = self.link.send(match info.ssi_code {
+                    libc::SI_QUEUE => Message::Queue(number, info.ssi_ptr),
+                    _ => Message::Signal(number),
+                });
+                self.begin_to_end(match number {
+                    libc::SIGTERM => true,
+                    libc::SIGHUP => !self.hangup_ignored,
+                    _ => false,
+                });
             }
+        }
+    }
+
+    /// Under teardown who is told to end has the grace to do so, and no more.
+    fn begin_to_end(&mut self, told: bool) {
+        if self.teardown && told {
+            self.kill_at.get_or_insert(now().saturating_add(self.grace));
         }
     }
 
     fn on_message(&mut self) {
         match self.link.receive() {
-            Some(Message::Exited(status)) => self.outcome = Some(Outcome::Exited(status)),
-            Some(Message::Killed(signal)) => self.outcome = Some(Outcome::Signalled(signal)),
-            Some(Message::Stopped(signal)) => {
-                if let Some(terminal) = &mut self.terminal {
-                    terminal.give_back();
-                }
-                stop(signal);
+            Some(message @ (Message::Exited(_) | Message::Killed(_))) => self.learn(message),
+            Some(Message::Uncaught(_)) => self.begin_to_end(true),
+            Some(Message::Stopped(signal, turn, with_terminal)) => self.on_stop(signal, turn, with_terminal),
+            // The init is ending, and its status says why.
+            _ => self.linked = false,
+        }
+    }
+
+    fn on_stop(&mut self, signal: i32, turn: u64, with_terminal: bool) {
+        if let (true, Some(terminal)) = (with_terminal, &mut self.terminal) {
+            terminal.give_back();
+        }
+        // What has been continued since is not stopped any more, and stopping would throw a SIGCONT away that has
+        // come meanwhile (signal(7)).
+        self.on_signals();
+        if turn == self.turn && self.outcome.is_none() {
+            stop(signal);
+        }
+    }
+
+    /// How the run ended. What was decided here before stays: the command's death followed from it.
+    fn learn(&mut self, message: Message) {
+        match message {
+            Message::Exited(status) => _ = self.outcome.get_or_insert(Outcome::Exited(status)),
+            Message::Killed(signal) => _ = self.outcome.get_or_insert(Outcome::Signalled(signal)),
+            _ => {}
+        }
+    }
+
+    /// From here on there is nothing to protect, and what is left to do can be ended like any program.
+    fn let_go(&mut self) {
+        const ENDING: [Signal; 5] =
+            [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTSTP];
+        // Those that have come were about the command.
+        while let Ok(Some(info)) = self.signals.read_signal() {
+            self.hurried |= ENDING.iter().take(4).any(|signal| *signal as u32 == info.ssi_signo);
+        }
+        let _ = SigSet::from_iter(ENDING).thread_unblock();
+    }
+
+    fn pass_on(&mut self) {
+        let Some(output) = &mut self.output else { return };
+        output.turn();
+        if output.exceeded().is_some() && self.outcome.is_none() {
+            self.kill_all();
+        }
+    }
+
+    /// What the command wrote last. Its reader is waited for as the command itself would have to; one that does not
+    /// read holds up nothing that was ended by force.
+    fn deliver(&mut self, forced: bool) {
+        let Some(output) = &mut self.output else { return };
+        output.drain();
+        let mut forced = forced || self.hurried;
+        let mut last = now();
+        loop {
+            if output.turn() {
+                last = now();
             }
-            Some(Message::Signal(_) | Message::SignalAll(_)) | None => self.outcome = Some(Outcome::Ended),
+            let at = if forced { Some(last.saturating_add(output::PATIENCE)) } else { self.deadline };
+            if output.is_delivered() || at.is_some_and(|at| at <= now()) {
+                return;
+            }
+            let mut watched = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
+            let caller = self.caller.as_ref().and_then(|caller| caller.pidfd.as_ref());
+            watched.extend(caller.map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)));
+            watched.extend(output.watched());
+            let _ = poll(&mut watched, until(at));
+            drop(watched);
+            while let Ok(Some(info)) = self.signals.read_signal() {
+                match info.ssi_signo as i32 {
+                    libc::SIGTERM | libc::SIGHUP | libc::SIGINT | libc::SIGQUIT => forced = true,
+                    number @ (libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => stop(number),
+                    _ => {}
+                }
+            }
+            if self.caller.as_ref().is_some_and(Watched::has_gone) {
+                return;
+            }
         }
     }
 
@@ -182,7 +322,11 @@ impl Monitor {
         if let Some(terminal) = &mut self.terminal {
             terminal.hand_over();
         }
-        let _ = self.link.send(Message::Signal(Signal::SIGCONT as i32));
+        // Stopped with its group, the init could not hand the signal on. Queued, so that it is not taken for the
+        // copy of one that the command got too.
+        let _ = sys::queue(self.init.as_raw(), libc::SIGCONT, 0);
+        self.turn += 1;
+        let _ = self.link.send(Message::Continue(self.turn));
     }
 
     fn on_time(&mut self) {
@@ -195,41 +339,80 @@ impl Monitor {
             let _ = self.link.send(Message::SignalAll(Signal::SIGCONT as i32));
             self.kill_at.get_or_insert(now + self.grace);
         }
+        if self.outcome.is_none()
+            && let Some(reached) = self.ceilings.as_mut().and_then(|ceilings| ceilings.look(now))
+        {
+            self.reached = Some(reached);
+            self.kill_all();
+            self.ceilings.iter().for_each(Ceilings::kill);
+        }
         if self.kill_at.is_some_and(|at| at <= now) {
             self.kill_at = None;
             self.kill_all();
         }
     }
 
-    /// Where there is no PID namespace the init has to do the killing, and does it when the socket closes.
+    /// Process 1 takes its namespace with it. Where there is none the init has to do the killing, and does it when
+    /// the socket closes.
     fn kill_all(&mut self) {
-        let _ = rustix::net::shutdown(&self.link, rustix::net::Shutdown::Both);
         self.outcome.get_or_insert(Outcome::Ended);
+        if self.namespace {
+            let _ = kill(self.init, Signal::SIGKILL);
+        } else {
+            let _ = rustix::net::shutdown(&self.link, rustix::net::Shutdown::Both);
+            let _ = kill(self.init, Signal::SIGCONT);
+        }
     }
 
     fn reap(&self) -> Option<Outcome> {
         match waitpid(self.init, Some(WaitPidFlag::WNOHANG)) {
             Ok(WaitStatus::StillAlive) | Err(Errno::EINTR) => None,
-            Ok(WaitStatus::Exited(_, status)) => Some(self.outcome.unwrap_or(Outcome::Exited(status))),
-            _ => Some(self.outcome.unwrap_or(Outcome::Ended)),
+            Ok(WaitStatus::Exited(_, status)) => Some(Outcome::Exited(status)),
+            _ => Some(Outcome::Ended),
         }
     }
 
-    fn finish(&mut self, outcome: Outcome) -> Outcome {
-        // What init said last may still wait in the socket.
-        if self.outcome.is_none() {
-            match self.link.receive() {
-                Some(Message::Exited(status)) => self.outcome = Some(Outcome::Exited(status)),
-                Some(Message::Killed(signal)) => self.outcome = Some(Outcome::Signalled(signal)),
-                _ => {}
-            }
+    /// `ended` is how the init went, which is how the run went unless it said more.
+    fn finish(&mut self, ended: Outcome) -> Outcome {
+        // What init said last may still wait in the socket. Nothing is followed any more.
+        while let Some(message) = self.linked.then(|| self.link.receive()).flatten() {
+            self.learn(message);
         }
-        let outcome = if self.timed_out { Outcome::TimedOut } else { self.outcome.unwrap_or(outcome) };
+        if !self.namespace {
+            tree::end();
+        }
+        // Taken, so that the group is removed before the end is told.
+        let seen_late = self.ceilings.take().and_then(|ceilings| ceilings.last_look());
+        let mut outcome = if let Some(reached) = self.reached.or(seen_late) {
+            reached.tell();
+            Outcome::Limit(reached)
+        } else if self.timed_out {
+            Outcome::TimedOut
+        } else {
+            self.outcome.unwrap_or(ended)
+        };
+        self.deliver(!matches!(outcome, Outcome::Exited(_)));
+        if let Some((stream, limit)) = self.output.as_ref().and_then(Output::exceeded) {
+            output::tell_limit(stream, limit);
+            outcome = Outcome::OutputLimit;
+        }
         if let Some(terminal) = &self.terminal {
-            terminal.restore(!matches!(outcome, Outcome::Exited(_)));
+            // A shell says 128+N of what it ran last.
+            terminal.restore(!matches!(outcome, Outcome::Exited(..=128)));
         }
         outcome
     }
+}
+
+/// A SIGCONT at the deadline, since a stopped process has no other way to notice it.
+fn alarm(deadline: Duration) -> Result<Timer> {
+    let event = SigEvent::new(SigevNotify::SigevSignal { signal: Signal::SIGCONT, si_value: 0 });
+    Timer::new(ClockId::CLOCK_BOOTTIME, event)
+        .and_then(|mut timer| {
+            let at = Expiration::OneShot(TimeSpec::from_duration(deadline));
+            timer.set(at, TimerSetTimeFlags::TFD_TIMER_ABSTIME).map(|()| timer)
+        })
+        .map_err(|errno| Error::step("set the timer", errno))
 }
 
 /// The shell must see this process stopped, and by what. Going on, it is told by SIGCONT, which is read from the

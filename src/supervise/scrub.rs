@@ -13,9 +13,12 @@ pub fn scrub() -> io::Result<()> {
     let [arguments, arguments_end, environment, environment_end] =
         addresses(&stat).ok_or_else(|| io::Error::other("/proc/self/stat cannot be understood"))?;
     let name = std::env::args_os().next().map_or(0, |name| name.as_bytes().len() as u64);
-    for (start, end) in [(arguments + name, arguments_end), (environment, environment_end)] {
-        sys::overwrite_strings(start, end.saturating_sub(start) as usize)?;
-    }
+    // In place, not through /proc/self/mem: containers show /proc read-only.
+    sys::fill(arguments.saturating_add(name), arguments_end, 0);
+    sys::fill(environment, environment_end, 0);
+    // Where the last byte is not zero the kernel shows what stands before the first zero (proc_pid_cmdline(5)), so
+    // not even the length of what was there.
+    sys::fill((arguments_end - 1).max(arguments.saturating_add(name + 1)), arguments_end, b'.');
     Ok(())
 }
 

@@ -1,7 +1,9 @@
 //! The terminal under supervision: who is in the foreground, and how it was set.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use nix::errno::Errno;
+use nix::sys::signal::killpg;
 use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
 
@@ -12,9 +14,7 @@ use crate::sys;
 pub struct Terminal {
     fd: OwnedFd,
     settings: Option<Termios>,
-    /// Whether this process's group had the terminal.
-    foreground: bool,
-    /// The group that had it when the command stopped.
+    /// The group inside that was in the foreground when the command stopped.
     inner: Option<Pid>,
 }
 
@@ -23,40 +23,56 @@ impl Terminal {
     pub fn find() -> Option<Terminal> {
         (0..=2).find_map(|number| {
             let fd = sys::borrow(number).ok()?;
-            let group = tcgetpgrp(fd).ok()?;
+            tcgetpgrp(fd).ok()?;
             let settings = tcgetattr(fd).ok();
             let fd = fd.try_clone_to_owned().ok()?;
-            Some(Terminal { fd, settings, foreground: group == getpgrp(), inner: None })
+            Some(Terminal { fd, settings, inner: None })
         })
     }
 
-    /// The command has stopped: the shell that started confine gets its terminal back.
+    pub fn foreground(&self) -> Option<Pid> {
+        tcgetpgrp(&self.fd).ok()
+    }
+
+    /// The command has stopped while a group inside, which is not confine's own, was in the foreground: the shell
+    /// that started confine gets its terminal back.
     pub fn give_back(&mut self) {
-        self.inner = tcgetpgrp(&self.fd).ok().filter(|group| *group != getpgrp());
-        if self.foreground && self.inner.is_some() {
+        self.inner = self.foreground().filter(|group| *group != getpgrp());
+        if self.inner.is_some() {
             let _ = tcsetpgrp(&self.fd, getpgrp());
         }
     }
 
     /// The command goes on: in the foreground only if confine was put there.
     pub fn hand_over(&mut self) {
-        self.foreground = tcgetpgrp(&self.fd).is_ok_and(|group| group == getpgrp());
-        if let (true, Some(inner)) = (self.foreground, self.inner.take()) {
+        if let (true, Some(inner)) = (self.foreground() == Some(getpgrp()), self.inner.take()) {
             let _ = tcsetpgrp(&self.fd, inner);
         }
     }
 
     /// The command is gone. What it set on purpose stays when it ended by itself, as without confine.
     pub fn restore(&self, died: bool) {
-        if !self.foreground {
-            return;
-        }
-        // A group that is gone, or that of a job that was inside, must not keep the terminal.
-        if tcgetpgrp(&self.fd).ok() != Some(getpgrp()) {
+        let Some(group) = self.foreground() else { return };
+        // A group that was inside is gone with everything else and must not keep the terminal. One that lives is
+        // another job of the caller's shell.
+        if group != getpgrp() {
+            if !is_gone(group) {
+                return;
+            }
             let _ = tcsetpgrp(&self.fd, getpgrp());
         }
         if let (true, Some(settings)) = (died, &self.settings) {
             let _ = tcsetattr(&self.fd, SetArg::TCSANOW, settings);
         }
     }
+}
+
+impl AsFd for Terminal {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+fn is_gone(group: Pid) -> bool {
+    killpg(group, None) == Err(Errno::ESRCH)
 }

@@ -36,7 +36,7 @@ pub fn add(view: &mut View, policy: &Policy, caller: &Caller, host: &Host) -> Re
     for name in system::CA_VARIABLES {
         if let Some(path) = caller.variable(name).map(Path::new)
             && path.is_absolute()
-            && let Ok(traced) = trace(path)
+            && let Some(traced) = view.trusted(path)
             && !view.home.starts_with(&traced.path)
         {
             view.show_object(traced, Backing::Bind, "CA certificates that a variable names");
@@ -103,7 +103,7 @@ fn add_ssh(view: &mut View, caller: &Caller) {
     if caller.switch || !view.is_visible(root) {
         return;
     }
-    let read = |path: &Path| fs::File::open(path).ok().and_then(|file| read_bounded(file, LIMIT).ok());
+    let read = |path: &Path| read_bounded(path, LIMIT).ok();
     let Some(config) = read(&root.join("ssh_config")) else { return };
     let mut files = vec![(PathBuf::from("ssh_config"), config)];
     for name in &PUBLIC[1..] {

@@ -127,9 +127,13 @@ fn passwd_entry(file: &[u8], uid: u32) -> Option<PasswdEntry> {
     })
 }
 
-/// At most `limit` bytes of a regular file; anything else, or more, is an error.
-pub fn read_bounded(file: fs::File, limit: u64) -> io::Result<Vec<u8>> {
+/// At most `limit` bytes of a regular file; anything else, or more, is an error. Opened so that a FIFO or a device in
+/// its place cannot make this wait.
+pub fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     use std::io::Read;
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = fs::File::options().read(true).custom_flags(flags).open(path)?;
     let found = file.metadata()?;
     if !found.is_file() {
         return Err(io::Error::other("not a regular file"));

@@ -34,7 +34,7 @@ fn find(workspace: &Path) -> Option<(PathBuf, PathBuf)> {
         let path = top.join(".git");
         match fs::symlink_metadata(&path) {
             Ok(found) if found.is_file() => {
-                let bytes = read_bounded(fs::File::open(&path).ok()?, LIMIT).ok()?;
+                let bytes = read_bounded(&path, LIMIT).ok()?;
                 return Some((top.to_owned(), top.join(one_line(bytes.strip_prefix(b"gitdir:")?))));
             }
             Ok(_) => return None,
@@ -57,7 +57,7 @@ fn common_directory(top: &Path, named: &Path, caller: &Caller) -> Option<Traced>
     if !own(&git_dir) || git_dir.path.starts_with(top) {
         return None;
     }
-    let read = |name: &str| read_bounded(fs::File::open(git_dir.path.join(name)).ok()?, LIMIT).ok();
+    let read = |name: &str| read_bounded(&git_dir.path.join(name), LIMIT).ok();
     if let Some(back) = read("gitdir") {
         // COMMON/worktrees/NAME, by its place and not by its own `commondir` file.
         let worktrees = git_dir.path.parent()?;
@@ -74,8 +74,12 @@ fn common_directory(top: &Path, named: &Path, caller: &Caller) -> Option<Traced>
     (back.path == top && is_git_dir(&git_dir.path)).then_some(git_dir)
 }
 
+/// By its contents, and by its name: an earlier command in a wider workspace could have dressed any directory of it
+/// as a repository, and all of that would be shown.
 fn is_git_dir(path: &Path) -> bool {
-    ["HEAD", "objects", "refs"].iter().all(|name| path.join(name).exists())
+    let bytes = path.as_os_str().as_bytes();
+    let named = bytes.ends_with(b".git") || path.components().any(|part| part.as_os_str() == ".git");
+    named && ["HEAD", "objects", "refs"].iter().all(|name| path.join(name).exists())
 }
 
 /// The keys (lower case, without their section) and values of a git settings file, as far as plain values go.

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, chown};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Stat};
@@ -106,7 +106,11 @@ fn add_state(
         if purpose == Purpose::Explain {
             return Ok(());
         }
-        match fs::DirBuilder::new().mode(0o700).create(path) {
+        let made = fs::DirBuilder::new().mode(0o700).create(path).and_then(|()| {
+            // What is made for another user is made theirs.
+            if caller.switch { chown(path, Some(caller.uid), Some(caller.gid)) } else { Ok(()) }
+        });
+        match made {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
                 Err(Error::path("create the state directory", path, error))
             }
@@ -178,8 +182,8 @@ fn add_toolchains(view: &mut View, caller: &Caller, home: &Path, listing: &Listi
             _ if !listing.may_hold(Path::new(row.path)) => continue,
             _ => home.join(row.path),
         };
-        let Ok(traced) = trace(&path) else { continue };
-        if !traced.is_dir() || is_too_wide(&traced.path, home) || is_hostile(view, &traced.path) {
+        let Some(traced) = view.trusted(&path) else { continue };
+        if !traced.is_dir() || is_too_wide(&traced.path, home) {
             continue;
         }
         let path = traced.path.clone();
@@ -206,14 +210,14 @@ fn add_path(view: &mut View, caller: &Caller, home: &Path) {
         if view.leads_to_shown(&directory) {
             continue;
         }
-        let Ok(traced) = trace(&directory) else { continue };
+        let Some(traced) = view.trusted(&directory) else { continue };
         // A directory of the system may be named through a link (`/bin`).
-        if view.is_shown(&traced.path) || is_hostile(view, &traced.path) || !traced.is_dir() {
+        if view.is_shown(&traced.path) || !traced.is_dir() {
             continue;
         }
         for entry in fs::read_dir(&traced.path).into_iter().flatten().flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_symlink())
-                && let Ok(target) = trace(&entry.path())
+                && let Some(target) = view.trusted(&entry.path())
             {
                 show_program(view, target, home);
             }
@@ -231,7 +235,7 @@ fn add_path(view: &mut View, caller: &Caller, home: &Path) {
 
 /// The prefix of a program that a link on PATH names.
 fn show_program(view: &mut View, target: Traced, home: &Path) {
-    if view.is_shown(&target.path) || is_hostile(view, &target.path) || target.is_dir() {
+    if view.is_shown(&target.path) || target.is_dir() {
         return;
     }
     let Some(directory) = target.path.parent() else { return };
@@ -256,21 +260,17 @@ fn is_too_wide(path: &Path, home: &Path) -> bool {
         })
 }
 
-/// Written by earlier commands perhaps: links there grant nothing.
-fn is_hostile(view: &View, path: &Path) -> bool {
-    view.hostile.iter().any(|root| path.starts_with(root))
-}
-
 /// The user's git settings, and the plain files that they name, without credentials.
 fn add_git_settings(view: &mut View, caller: &Caller, home: &Path, listing: &Listing) {
     const LIMIT: u64 = 1 << 20;
     const FILES: &[&str] =
         &[".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes"];
     const NAMED: &[&str] = &["path", "excludesfile", "attributesfile", "template"];
-    let read = |path: &Path| {
-        let found = fs::metadata(path).ok()?;
-        (found.uid() == caller.uid || found.uid() == 0).then_some(())?;
-        read_bounded(fs::File::open(path).ok()?, LIMIT).ok()
+    let read = |view: &View, path: &Path| {
+        let found = view.trusted(path)?;
+        let owner = found.stat().ok()?.st_uid;
+        (owner == caller.uid || owner == 0).then_some(())?;
+        read_bounded(&found.path, LIMIT).ok()
     };
     let mut queue: Vec<PathBuf> =
         FILES.iter().filter(|name| listing.may_hold(Path::new(name))).map(|name| home.join(name)).collect();
@@ -280,7 +280,7 @@ fn add_git_settings(view: &mut View, caller: &Caller, home: &Path, listing: &Lis
             continue;
         }
         done.push(path.clone());
-        let Some(bytes) = read(&path) else { continue };
+        let Some(bytes) = read(view, &path) else { continue };
         for (key, value) in super::git::settings(&bytes) {
             if NAMED.contains(&key.as_str()) {
                 let named = match value.strip_prefix("~/") {
@@ -298,15 +298,17 @@ fn add_git_settings(view: &mut View, caller: &Caller, home: &Path, listing: &Lis
     }
 }
 
-/// Lines that carry a password or a token: `user:secret@host` in an address, and headers.
+/// Lines that carry a password or a token: whatever stands before the host in an address (but a plain user name of
+/// ssh, which has its secret elsewhere), headers, and keys that say so.
 fn without_credentials(file: &[u8]) -> Vec<u8> {
     let secret = |line: &[u8]| {
         let line = OsStr::from_bytes(line).to_string_lossy().to_ascii_lowercase();
-        let address = line.split("://").skip(1).any(|rest| {
-            let authority = rest.split(['/', '"', ' ']).next().unwrap_or_default();
-            authority.contains('@') && authority.contains(':')
+        let address = line.match_indices("://").any(|(at, _)| {
+            let authority = line[at + 3..].split(['/', '"', ' ']).next().unwrap_or_default();
+            let user = authority.rsplit_once('@').map(|(user, _)| user);
+            user.is_some_and(|user| user.contains(':') || !line[..at].ends_with("ssh"))
         });
-        address || line.contains("extraheader") || line.contains("password") || line.contains("token")
+        address || ["extraheader", "pass", "token", "secret"].iter().any(|word| line.contains(word))
     };
     let kept = file.split_inclusive(|&byte| byte == b'\n').filter(|line| !secret(line));
     kept.flatten().copied().collect()
@@ -319,9 +321,11 @@ mod tests {
     #[test]
     fn lines_with_credentials_are_left_out_of_git_settings() {
         let file = b"[user]\n\tname = A\n[url \"https://u:secret@host/x\"]\n\tinsteadOf = https://host/x\n\
-            [http]\n\textraHeader = Authorization: x\n[alias]\n\tco = checkout\n";
+            [http]\n\textraHeader = Authorization: x\n[sendemail]\n\tsmtpPass = hush\n\
+            [url \"https://ghp_secret@host/\"]\n[url \"ssh://git@host/\"]\n\tpushInsteadOf = x\n[alias]\n\tco = checkout\n";
         let kept = String::from_utf8(without_credentials(file)).unwrap();
-        assert!(!kept.contains("secret") && !kept.contains("Authorization"), "{kept}");
+        assert!(!["secret", "Authorization", "hush"].iter().any(|word| kept.contains(word)), "{kept}");
+        assert!(kept.contains("ssh://git@host/"), "{kept}");
         assert!(kept.contains("name = A") && kept.contains("co = checkout"), "{kept}");
     }
 }

@@ -4,6 +4,7 @@
 
 mod builtin;
 pub mod caller;
+pub mod changes;
 pub mod control;
 mod direct;
 mod git;
@@ -205,6 +206,7 @@ impl View {
         view.look_for_aliases(policy)?;
         if host.namespaces() {
             sockets::cover(&mut view, host, caller)?;
+            view.pin_parents();
         } else {
             direct::reduce(&mut view)?;
             if host.brokered().connect {
@@ -212,6 +214,15 @@ impl View {
             }
         }
         Ok(view)
+    }
+
+    /// What a table, a variable or a setting leads to. Nothing in a workspace is policy: a link there, which an
+    /// earlier command may have made, leads nowhere, and what lies there itself is shown as it is.
+    fn trusted(&self, path: &Path) -> Option<Traced> {
+        let traced = trace::trace(path).ok()?;
+        let hostile =
+            traced.passes(&self.hostile) || self.hostile.iter().any(|root| traced.path.starts_with(root));
+        (!hostile).then_some(traced)
     }
 
     pub fn places(&self) -> impl Iterator<Item = &Place> {
@@ -306,12 +317,36 @@ impl View {
         }
     }
 
-    fn look_for_aliases(&mut self, policy: &Policy) -> Result<()> {
-        let apart: Vec<PathBuf> = self
-            .places()
+    /// What is narrowed, covered or mounted inside a writable root stays at its place only if no directory above it
+    /// can be renamed: each is bound onto itself.
+    fn pin_parents(&mut self) {
+        let roots: Vec<PathBuf> =
+            self.roots.iter().filter(|root| root.writable).map(|root| root.path.clone()).collect();
+        let inside = |place: &&Place| match place.origin {
+            Origin::Option => true,
+            Origin::Found => place.access == Access::Hidden || place.reason == ALIAS,
+            Origin::Table => place.access == Access::Hidden,
+        };
+        let mut pins: Vec<PathBuf> = Vec::new();
+        for place in self.places().filter(inside) {
+            let Some(root) = roots.iter().filter(|root| place.path.starts_with(root)).max() else { continue };
+            pins.extend(place.path.ancestors().skip(1).take_while(|above| above != root).map(Path::to_owned));
+        }
+        for path in pins {
+            self.found(path, Access::Write, "holds what is narrowed or hidden: cannot be renamed away");
+        }
+    }
+
+    /// What the command cannot write, below a writable root or not: names in there are outside.
+    pub fn apart(&self) -> Vec<PathBuf> {
+        self.places()
             .filter(|place| place.access < Access::Write && !matches!(place.backing, Backing::Link { .. }))
             .map(|place| place.path.clone())
-            .collect();
+            .collect()
+    }
+
+    fn look_for_aliases(&mut self, policy: &Policy) -> Result<()> {
+        let apart = self.apart();
         let roots: Vec<scan::Root<'_>> =
             self.roots.iter().filter(|root| root.writable).map(Root::to_scan).collect();
         if roots.is_empty() {
@@ -340,7 +375,7 @@ impl View {
             };
             self.guard(path, &of(&report.control), &of(&report.git_dirs));
             for name in of(&protected) {
-                self.found(path.join(name), Access::Read, "an alias: read-only");
+                self.found(path.join(name), Access::Read, ALIAS);
             }
         }
         self.protected = protected.len();
@@ -372,6 +407,8 @@ impl View {
         self.insert(place, Source::None);
     }
 }
+
+const ALIAS: &str = "an alias: read-only";
 
 fn is_directory(fd: BorrowedFd<'_>) -> bool {
     rustix::fs::fstat(fd).is_ok_and(|stat| {

@@ -8,7 +8,7 @@ use rustix::fs::{FileType, Stat};
 use super::caller::Caller;
 use super::trace::{Traced, file_type, object, trace};
 use super::{Access, Backing, Origin, Place, Source, View, cannot_show, scan, system};
-use crate::error::{Error, Result, show};
+use crate::error::{Error, Result, paste, show};
 use crate::policy::{Allowance, FileAccess, Policy};
 
 /// A root that was asked for, canonical and open.
@@ -82,6 +82,7 @@ pub fn resolve(policy: &Policy, caller: &Caller, home: &Path) -> Result<Vec<Aske
         }
         push(&mut asked, option, rule.access, false, (traced, stat))?;
     }
+    refuse_planted_links(&asked)?;
     if let Some(state) = &policy.state {
         refuse_state_above(state, &canonical(&caller.absolute(state)), &asked)?;
     }
@@ -155,6 +156,31 @@ fn refuse_broad(policy: &Policy, home: &Path, named: &Path, path: &Path) -> Resu
     } else {
         error.with_hint("name the project's own directory, or give `--allow broad-workspace` as well")
     })
+}
+
+/// A link inside a workspace may have been made by an earlier command, so an option does not follow one.
+fn refuse_planted_links(asked: &[Asked]) -> Result<()> {
+    let hostile = |other: &&Asked| other.root.writable || other.root.workspace;
+    for named in asked {
+        let planted = named.links.iter().find_map(|(at, _)| {
+            let root = asked.iter().filter(hostile).find(|other| at.starts_with(&other.root.path))?;
+            Some((at, root))
+        });
+        if let Some((at, root)) = planted {
+            return Err(Error::usage(format!(
+                "{} follows the link {}, which lies in the writable root {}",
+                named.option,
+                show(at.as_os_str()),
+                show(root.root.path.as_os_str())
+            ))
+            .with_hint(format!(
+                "name what is meant itself: `{} {}`",
+                named.option,
+                paste(named.root.path.as_os_str())
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Of a directory that may not exist yet: links and `..` before its own name are followed.

@@ -98,6 +98,10 @@ pub const PROC_HIDDEN: &[(&str, &str)] = &[
     ("/proc/kallsyms", "kernel addresses"),
     ("/proc/kmsg", "the kernel's log"),
     ("/proc/vmallocinfo", "kernel addresses"),
+    ("/proc/timer_list", "kernel addresses"),
+    ("/proc/iomem", "physical addresses"),
+    ("/proc/ioports", "physical addresses"),
+    ("/proc/pagetypeinfo", "physical memory"),
 ];
 
 /// Parts of /sys that are file systems of their own; covered where a new sysfs cannot be had.

@@ -29,6 +29,11 @@ impl Traced {
         Ok(fstat(&self.fd)?)
     }
 
+    /// Whether a link on the way lies in one of these trees, so that whoever writes there chose where it leads.
+    pub fn passes(&self, roots: &[PathBuf]) -> bool {
+        self.links.iter().any(|(at, _)| roots.iter().any(|root| at.starts_with(root)))
+    }
+
     pub fn is_dir(&self) -> bool {
         self.stat().is_ok_and(|stat| file_type(&stat) == FileType::Directory)
     }

@@ -119,6 +119,9 @@ fn options_that_contradict_each_other_are_refused() {
         ask(&format!("confine -w . {line} -- x")).unwrap();
     }
     assert!(complaint("confine -w . --grace 1s -- x").starts_with("--grace has no meaning"));
+    for line in ["--timeout 9s --grace 1s", "--require teardown --grace 1s", "--strict --grace 0ms"] {
+        ask(&format!("confine -w . {line} -- x")).unwrap();
+    }
     assert!(complaint("confine -w . --on-output-limit kill -- x").starts_with("--on-output-limit has no"));
 }
 

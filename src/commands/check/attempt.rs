@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 
 use nix::mount::{MsFlags, mount};
 use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, getppid};
 use serde::{Deserialize, Serialize};
 
 use super::{Lack, Landlock, Namespaces, Row};
+use crate::cli::Invocation;
 use crate::commands::run::{self, Prepared};
 use crate::error::{Error, Result};
 use crate::host::{self, Host, World};
@@ -93,8 +94,9 @@ fn in_child(mut tell: io::PipeWriter, require: &[Promise]) -> i32 {
     match set_up(&mut tell, require) {
         Ok((prepared, command)) => {
             drop(tell);
+            let invocation = Invocation { policy: Policy::default(), command };
             prepared
-                .start(&command, record, Timings::new(false))
+                .start(&invocation, record, Timings::new(false), getppid())
                 .unwrap_or_else(|error| error.status())
                 .into()
         }

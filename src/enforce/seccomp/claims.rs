@@ -106,6 +106,21 @@ fn limits_and_priority_of_others_are_denied_own_ones_are_not() {
             ("ioprio_set", &[1, me, 5], ALLOW),
             ("ioprio_set", &[1, other, 5], errno(EPERM)),
             ("ioprio_set", &[3, me, 5], errno(EPERM)),
+            ("sched_setscheduler", &[me, 5, pointer], ALLOW),
+            ("sched_setscheduler", &[other, 5, pointer], errno(EPERM)),
+        ],
+    );
+    // With a PID namespace the others are the command's own, but for process 1.
+    claims(
+        &Rules { own_processes: true, ..ordinary() },
+        &[
+            ("sched_setscheduler", &[other, 5, pointer], ALLOW),
+            ("sched_setaffinity", &[me, 8, pointer], ALLOW),
+            ("sched_setaffinity", &[other, 8, pointer], ALLOW),
+            ("sched_setaffinity", &[1, 8, pointer], errno(EPERM)),
+            ("sched_setscheduler", &[1, 5, pointer], errno(EPERM)),
+            ("sched_setattr", &[1, pointer, 0], errno(EPERM)),
+            ("sched_setparam", &[1, pointer], errno(EPERM)),
         ],
     );
 }

@@ -41,6 +41,8 @@ pub struct Rules {
     pub broker: Brokered,
     /// UNIX datagram sockets pass although the broker cannot see where they send to.
     pub unix_datagrams: bool,
+    /// A PID namespace keeps processes outside from being named.
+    pub own_processes: bool,
 }
 
 /// Calls that no other layer of this host rules, and that are rare enough to ask a parent about.

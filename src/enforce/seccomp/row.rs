@@ -51,6 +51,8 @@ pub enum When {
     BrokeredMetadata,
     BrokeredConnect,
     NoUnixDatagrams,
+    SharedProcesses,
+    OwnProcesses,
 }
 
 /// In the place of an errno: the broker answers.
@@ -70,6 +72,8 @@ impl When {
             When::BrokeredMetadata => rules.broker.metadata,
             When::BrokeredConnect => rules.broker.connect,
             When::NoUnixDatagrams => rules.broker.connect && !rules.unix_datagrams,
+            When::SharedProcesses => !rules.own_processes,
+            When::OwnProcesses => rules.own_processes,
         }
     }
 }

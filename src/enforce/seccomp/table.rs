@@ -131,6 +131,31 @@ pub const TABLE: &[Group] = &[
         ],
     },
     Group {
+        name: "init",
+        errno: EPERM,
+        when: When::OwnProcesses,
+        // It has the command's user id, so the kernel would allow it. A thread's own number is no 1 anywhere but in
+        // the first process of a namespace.
+        reason: "would starve process 1, whose end ends everything inside",
+        rows: &[
+            call("sched_setparam", 142, 118).when(&[is(0, 1)]),
+            call("sched_setscheduler", 144, 119).when(&[is(0, 1)]),
+            call("sched_setaffinity", 203, 122).when(&[is(0, 1)]),
+            call("sched_setattr", 314, 274).when(&[is(0, 1)]),
+        ],
+    },
+    Group {
+        name: "scheduling",
+        errno: EPERM,
+        when: When::SharedProcesses,
+        reason: "scheduling and nice value of another process of the user; 0 names the caller itself",
+        rows: &[
+            call("sched_setparam", 142, 118).when(&[is_not(0, 0)]),
+            call("sched_setscheduler", 144, 119).when(&[is_not(0, 0)]),
+            call("sched_setattr", 314, 274).when(&[is_not(0, 0)]),
+        ],
+    },
+    Group {
         name: "mounts",
         errno: EPERM,
         when: When::Always,

@@ -25,6 +25,7 @@ pub(super) fn ordinary() -> Rules {
         listen: true,
         broker: Brokered::default(),
         unix_datagrams: false,
+        own_processes: false,
     }
 }
 
@@ -36,7 +37,15 @@ pub(super) fn every_rules() -> Vec<Rules> {
             let [sysv_ipc, namespaces, listen, metadata, connect] =
                 [1, 2, 4, 8, 16].map(|bit| bits & bit != 0);
             let broker = Brokered { metadata, connect };
-            all.push(Rules { inet, sysv_ipc, namespaces, listen, broker, unix_datagrams: bits == 24 });
+            all.push(Rules {
+                inet,
+                sysv_ipc,
+                namespaces,
+                listen,
+                broker,
+                unix_datagrams: bits == 24,
+                own_processes: listen,
+            });
         }
     }
     all

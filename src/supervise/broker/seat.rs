@@ -12,8 +12,10 @@ use rustix::net::{
 };
 
 use super::{Broker, Scope};
+use crate::enforce::credentials;
 use crate::enforce::seccomp::Arch;
 use crate::supervise::link;
+use crate::sys;
 
 /// Both ends, made before the processes part.
 pub struct Seat {
@@ -27,13 +29,16 @@ impl Seat {
         Ok(Seat { outer, inner })
     }
 
-    /// In the monitor, once it has no capability left: a thread has the rights of the one that started it. Serves
-    /// from the moment the listener arrives; if none does, there is no command either.
+    /// In the monitor. Serves from the moment the listener arrives; if none does, there is no command either.
     pub fn serve(self, scope: Scope, arch: Arch) -> io::Result<()> {
         drop(self.inner);
         let outer = self.outer;
         let thread = thread::Builder::new().name("broker".to_owned());
         let run = move || {
+            // The monitor may need some; the broker does no more than the command could.
+            if credentials::drop_all_capabilities().is_err() {
+                sys::leave(125);
+            }
             let Ok(listener) = receive(&outer) else { return };
             if send(&outer, b"!", SendFlags::NOSIGNAL).is_ok() {
                 drop(outer);

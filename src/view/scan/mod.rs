@@ -177,7 +177,7 @@ impl<'a> Scan<'a> {
             scan.add_root(index, root)?;
         }
         for path in options.apart {
-            scan.set_apart(path)?;
+            scan.set_apart(path, roots)?;
         }
         scan.stops.sort_unstable();
         scan.stops.dedup();
@@ -208,10 +208,20 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    fn set_apart(&mut self, path: &Path) -> io::Result<()> {
+    fn set_apart(&mut self, path: &Path, roots: &[Root<'_>]) -> io::Result<()> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
         let mask = StatxFlags::INO | StatxFlags::TYPE;
-        let stat = match rustix::fs::statx(rustix::fs::CWD, path, flags, mask) {
+        // By the root's descriptor where it is one's part: later looks must not depend on what a path leads to then.
+        let of_root = |index: usize, place: &Place| {
+            let below = path.strip_prefix(self.paths.get(index)?).ok()?;
+            (place.file.is_none() && !below.as_os_str().is_empty()).then_some((index, below))
+        };
+        let part = self.places.iter().enumerate().find_map(|(index, place)| of_root(index, place));
+        let (dir, path) = match part.and_then(|(index, below)| Some((roots.get(index)?.dir, below))) {
+            Some(part) => part,
+            None => (rustix::fs::CWD, path),
+        };
+        let stat = match rustix::fs::statx(dir, path, flags, mask) {
             Ok(stat) => stat,
             // What is not there has no names.
             Err(rustix::io::Errno::NOENT) => return Ok(()),
@@ -224,7 +234,10 @@ impl<'a> Scan<'a> {
                 self.stops.push(id);
             }
         } else if let (Some(parent), Some(name)) = (path.parent(), path.file_name()) {
-            let parent = rustix::fs::statx(rustix::fs::CWD, parent, flags, mask)?;
+            let parent = match parent.as_os_str().is_empty() {
+                true => rustix::fs::statx(dir, c"", AtFlags::EMPTY_PATH, mask)?,
+                false => rustix::fs::statx(dir, parent, flags, mask)?,
+            };
             self.outside.insert((Id::of(&parent), name.to_os_string()));
         }
         Ok(())

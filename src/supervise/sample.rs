@@ -1,0 +1,361 @@
+//! What a tree uses, as /proc tells it: for hosts on which no control group counts.
+//!
+//! What it sees is memory that is mapped in or held by a descriptor, and the private /tmp. Shared memory that was
+//! filled and then unmapped, or a descriptor on its way through a socket, is seen by nobody but the kernel.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use nix::unistd::{Pid, SysconfVar, sysconf};
+use rustix::fs::{
+    AtFlags, CWD, Dir, MemfdFlags, Mode, OFlags, fstat, fstatvfs, memfd_create, openat, readlinkat, statat,
+};
+
+pub struct Sampler {
+    /// The caller's /proc, opened before the pivot.
+    host: OwnedFd,
+    /// That of the PID namespace, once the view shows it: nothing but the tree is in it.
+    inner: Option<OwnedFd>,
+    /// The private /tmp, and what it held at first.
+    tmp: Option<(OwnedFd, u64)>,
+    /// The file system of memfds and shared mappings.
+    shared: Option<u64>,
+    swap: bool,
+    clock: Clock,
+    page: u64,
+}
+
+/// Of everything but the init itself.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Use {
+    /// At most this much: pages that are shared count for each.
+    pub resident: u64,
+    pub threads: u64,
+    pub cpu: Duration,
+}
+
+impl Sampler {
+    pub fn new() -> io::Result<Sampler> {
+        let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let shared = memfd_create("confine", MemfdFlags::CLOEXEC).and_then(fstat).map(|found| found.st_dev);
+        let number = |variable, otherwise| match sysconf(variable) {
+            Ok(Some(value)) if value > 0 => value as u64,
+            _ => otherwise,
+        };
+        Ok(Sampler {
+            host: openat(CWD, "/proc", DIRECTORY, Mode::empty())?,
+            inner: None,
+            tmp: None,
+            shared: shared.ok(),
+            swap: kilobytes(&meminfo, "SwapTotal").is_some_and(|total| total > 0),
+            clock: Clock { ticks_a_second: number(SysconfVar::CLK_TCK, 100), ..Clock::default() },
+            page: number(SysconfVar::PAGE_SIZE, 4096),
+        })
+    }
+
+    /// `enough` processes are not looked at one by one any more: that they are too many is known already.
+    pub fn look(&mut self, init: Pid, enough: Option<u64>) -> Use {
+        self.find_inner();
+        if let (Some(inner), Some(enough)) = (&self.inner, enough) {
+            let count = numbers(inner).count() as u64;
+            if count > enough + 1 {
+                return Use { threads: count - 1, ..Use::default() };
+            }
+        }
+        let members = self.members(init);
+        let mut found = Use { cpu: self.clock.count(&members), ..Use::default() };
+        for member in members.iter().filter(|member| !member.is_init(self.inner.is_some(), init)) {
+            found.threads += member.threads;
+            found.resident += member.resident * self.page;
+            if self.swap {
+                found.resident += self.status(member.pid, "VmSwap").unwrap_or(0);
+            }
+        }
+        found.resident += self.unmapped(&members);
+        found
+    }
+
+    /// Each page once. Dearer, so only asked when `Use::resident` is over the line.
+    pub fn memory(&mut self, init: Pid) -> u64 {
+        let members = self.members(init);
+        let (mut private, mut shared) = (0, 0);
+        for member in members.iter().filter(|member| !member.is_init(self.inner.is_some(), init)) {
+            let rollup = self.read(&format!("{}/smaps_rollup", member.pid)).unwrap_or_default();
+            match (kilobytes(&rollup, "Pss_Anon"), kilobytes(&rollup, "Pss_Shmem")) {
+                (Some(anonymous), Some(shmem)) => {
+                    private += anonymous + kilobytes(&rollup, "SwapPss").unwrap_or(0);
+                    shared += shmem;
+                }
+                // Not to be read: then all that is not a file's.
+                _ => private += self.anonymous(member),
+            }
+        }
+        // What of shared memory is mapped is part of what is there.
+        private + self.unmapped(&members).max(shared)
+    }
+
+    fn anonymous(&self, member: &Stat) -> u64 {
+        let text = self.read(&format!("{}/statm", member.pid)).unwrap_or_default();
+        let mut fields = text.split_ascii_whitespace().skip(1).map(|field| field.parse::<u64>().unwrap_or(0));
+        let (resident, shared) = (fields.next().unwrap_or(member.resident), fields.next().unwrap_or(0));
+        resident.saturating_sub(shared) * self.page
+    }
+
+    /// The private /tmp, memfds and System V segments, whether or not somebody has them mapped.
+    fn unmapped(&self, members: &[Stat]) -> u64 {
+        let tmp = self.tmp.as_ref().map_or(0, |(fd, before)| used(fd).saturating_sub(*before));
+        let mut seen = HashSet::new();
+        let memfds: u64 = members.iter().map(|member| self.memfds(member.pid, &mut seen)).sum();
+        tmp + memfds + self.segments()
+    }
+
+    fn memfds(&self, pid: i32, seen: &mut HashSet<u64>) -> u64 {
+        let Ok(directory) = openat(self.proc(), format!("{pid}/fd"), DIRECTORY, Mode::empty()) else {
+            return 0;
+        };
+        let Ok(entries) = Dir::read_from(&directory) else { return 0 };
+        let mut bytes = 0;
+        for entry in entries.flatten() {
+            // The link's text first: to stat what it leads to may wait for a file system that is out of reach.
+            let Ok(target) = readlinkat(&directory, entry.file_name(), Vec::new()) else { continue };
+            if !target.to_bytes().starts_with(b"/memfd:") {
+                continue;
+            }
+            let Ok(found) = statat(&directory, entry.file_name(), AtFlags::empty()) else { continue };
+            if Some(found.st_dev) == self.shared && seen.insert(found.st_ino) {
+                bytes += found.st_blocks as u64 * 512;
+            }
+        }
+        bytes
+    }
+
+    /// This process is in the command's IPC namespace (sysvipc(7), /proc/sysvipc/shm).
+    fn segments(&self) -> u64 {
+        if self.inner.is_none() {
+            return 0;
+        }
+        let text = self.read("sysvipc/shm").unwrap_or_default();
+        let mut lines = text.lines();
+        let header = lines.next().unwrap_or_default();
+        let columns: Vec<usize> = header
+            .split_ascii_whitespace()
+            .enumerate()
+            .filter(|(_, name)| ["rss", "swap"].contains(name))
+            .map(|(index, _)| index)
+            .collect();
+        let value = |line: &str, column: usize| -> u64 {
+            line.split_ascii_whitespace().nth(column).and_then(|field| field.parse().ok()).unwrap_or(0)
+        };
+        lines.map(|line| columns.iter().map(|column| value(line, *column)).sum::<u64>()).sum()
+    }
+
+    /// The pivot of the command's side moves this process's root too. In the new /proc this process does not
+    /// exist, being outside the PID namespace; that tells it from the old one.
+    fn find_inner(&mut self) {
+        if self.inner.is_some() {
+            return;
+        }
+        let elsewhere = readlinkat(CWD, "/proc/self", Vec::new()) == Err(rustix::io::Errno::NOENT);
+        if elsewhere
+            && let Ok(fd) = openat(CWD, "/proc", DIRECTORY, Mode::empty())
+            && openat(&fd, "1/stat", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).is_ok()
+        {
+            self.inner = Some(fd);
+            let tmp = openat(CWD, "/tmp", DIRECTORY, Mode::empty()).ok();
+            const TMPFS: rustix::fs::FsWord = 0x0102_1994;
+            self.tmp =
+                tmp.filter(|fd| rustix::fs::fstatfs(fd).is_ok_and(|found| found.f_type == TMPFS)).map(|fd| {
+                    let before = used(&fd);
+                    (fd, before)
+                });
+        }
+    }
+
+    fn proc(&self) -> &OwnedFd {
+        self.inner.as_ref().unwrap_or(&self.host)
+    }
+
+    fn members(&self, init: Pid) -> Vec<Stat> {
+        let all: Vec<Stat> = numbers(self.proc())
+            .filter_map(|pid| Stat::parse(&self.read(&format!("{pid}/stat")).ok()?))
+            .collect();
+        if self.inner.is_some() { all } else { descendants(all, init.as_raw()) }
+    }
+
+    fn status(&self, pid: i32, key: &str) -> Option<u64> {
+        kilobytes(&self.read(&format!("{pid}/status")).ok()?, key)
+    }
+
+    fn read(&self, path: &str) -> io::Result<String> {
+        let fd = openat(self.proc().as_fd(), path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let mut bytes = Vec::with_capacity(1024);
+        io::Read::read_to_end(&mut fs::File::from(fd), &mut bytes)?;
+        // A process may call itself anything.
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+fn numbers(proc: &OwnedFd) -> impl Iterator<Item = i32> {
+    let entries = Dir::read_from(proc).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok())
+}
+
+fn used(fd: &OwnedFd) -> u64 {
+    fstatvfs(fd)
+        .map_or(0, |found| found.f_blocks.saturating_sub(found.f_bfree).saturating_mul(found.f_frsize))
+}
+
+/// `Key:   123 kB`, in bytes.
+fn kilobytes(text: &str, key: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+    rest.split_ascii_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// `root` and all below it. Orphans became children of the init, which is `root`.
+fn descendants(all: Vec<Stat>, root: i32) -> Vec<Stat> {
+    let mut inside = HashSet::from([root]);
+    loop {
+        let before = inside.len();
+        inside.extend(
+            all.iter().filter(|stat| inside.contains(&stat.parent)).map(|stat| stat.pid).collect::<Vec<_>>(),
+        );
+        if inside.len() == before {
+            return all.into_iter().filter(|stat| inside.contains(&stat.pid)).collect();
+        }
+    }
+}
+
+/// Fields of proc_pid_stat(5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stat {
+    pid: i32,
+    parent: i32,
+    /// In ticks: this process, and those children that it has waited for.
+    own: u64,
+    children: u64,
+    threads: u64,
+    start: u64,
+    /// In pages.
+    resident: u64,
+}
+
+impl Stat {
+    fn parse(text: &str) -> Option<Stat> {
+        let pid = text.split(' ').next()?.parse().ok()?;
+        let (_, rest) = text.rsplit_once(')')?;
+        // From the state on, which is field 3.
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        let is_zombie = matches!(fields.first(), Some(&"Z" | &"X"));
+        Some(Stat {
+            pid,
+            parent: fields.get(1)?.parse().ok()?,
+            own: number(14)? + number(15)?,
+            children: number(16)? + number(17)?,
+            // A zombie still has its number, and counts against a limit of processes.
+            threads: number(20)?.max(1),
+            start: number(22)?,
+            resident: if is_zombie { 0 } else { number(24)? },
+        })
+    }
+
+    fn is_init(&self, inner: bool, init: Pid) -> bool {
+        self.pid == if inner { 1 } else { init.as_raw() }
+    }
+}
+
+/// Processor time of a tree. What was waited for stands in the parent's account; a parent that ignores SIGCHLD has
+/// no such account (wait(2)), so what was seen of each process is added up as well. The greater of the two holds.
+#[derive(Debug, Default)]
+struct Clock {
+    ticks_a_second: u64,
+    last: HashMap<(i32, u64), u64>,
+    seen: u64,
+    most: u64,
+}
+
+impl Clock {
+    fn count(&mut self, members: &[Stat]) -> Duration {
+        let mut last = HashMap::with_capacity(members.len());
+        let mut accounts = 0;
+        for member in members {
+            let key = (member.pid, member.start);
+            self.seen += member.own.saturating_sub(self.last.get(&key).copied().unwrap_or(0));
+            accounts += member.own + member.children;
+            last.insert(key, member.own);
+        }
+        self.last = last;
+        self.most = self.most.max(accounts).max(self.seen);
+        Duration::from_millis(self.most.saturating_mul(1000) / self.ticks_a_second.max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stat(pid: i32, parent: i32, own: u64, children: u64) -> Stat {
+        Stat { pid, parent, own, children, threads: 1, start: 7, resident: 1 }
+    }
+
+    #[test]
+    fn fields_are_counted_from_behind_a_hostile_name() {
+        let text =
+            "42 (a) R 1 (b) S 41 42 42 0 -1 4194304 1 2 3 4 50 60 70 80 20 0 9 0 12345 1000000 250 1844\n";
+        let found = Stat::parse(text).unwrap();
+        let wanted =
+            Stat { pid: 42, parent: 41, own: 110, children: 150, threads: 9, start: 12345, resident: 250 };
+        assert_eq!(found, wanted);
+        assert_eq!(Stat::parse("42 (a"), None);
+    }
+
+    #[test]
+    fn only_what_hangs_below_the_init_is_the_tree() {
+        let all =
+            vec![stat(9, 8, 0, 0), stat(8, 5, 0, 0), stat(5, 1, 0, 0), stat(6, 1, 0, 0), stat(1, 0, 0, 0)];
+        let pids: Vec<i32> = descendants(all, 5).iter().map(|stat| stat.pid).collect();
+        assert_eq!(pids, [9, 8, 5]);
+    }
+
+    #[test]
+    fn time_of_children_counts_whether_or_not_they_were_waited_for() {
+        let mut clock = Clock { ticks_a_second: 100, ..Clock::default() };
+        assert_eq!(clock.count(&[stat(1, 0, 0, 0), stat(2, 1, 50, 0)]), Duration::from_millis(500));
+        // Waited for: now in the account of process 1, and more of it than was seen.
+        assert_eq!(clock.count(&[stat(1, 0, 0, 80)]), Duration::from_millis(800));
+        // Not waited for: it stays counted, and so does what comes after it.
+        let mut clock = Clock { ticks_a_second: 100, ..Clock::default() };
+        clock.count(&[stat(1, 0, 0, 0), stat(2, 1, 50, 0)]);
+        assert_eq!(clock.count(&[stat(1, 0, 0, 0)]), Duration::from_millis(500));
+        assert_eq!(clock.count(&[stat(1, 0, 0, 0), stat(3, 1, 25, 0)]), Duration::from_millis(750));
+    }
+
+    #[test]
+    fn a_process_of_ours_is_seen_with_its_memory() {
+        let mut sampler = Sampler::new().unwrap();
+        let own = Pid::this();
+        assert!(sampler.members(own).iter().any(|stat| stat.pid == own.as_raw() && stat.resident > 0));
+        // Without children there is nothing but the "init" itself.
+        let block = vec![1_u8; 32 << 20];
+        let child = std::process::Command::new("sleep").arg("10").spawn();
+        let mut child = child.unwrap();
+        let found = sampler.look(own, None);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found.threads >= 1 && found.resident > 0, "{found:?}");
+        assert_eq!(block.iter().filter(|byte| **byte == 1).count(), 32 << 20);
+    }
+
+    #[test]
+    fn sizes_of_proc_are_kilobytes() {
+        let text = "Pss:  10 kB\nPss_Anon:        3 kB\nPss_Shmem:  1 kB\n";
+        assert_eq!(kilobytes(text, "Pss_Anon"), Some(3072));
+        assert_eq!(kilobytes(text, "Pss"), Some(10240));
+        assert_eq!(kilobytes(text, "Swap"), None);
+    }
+}

@@ -1,0 +1,211 @@
+//! What one command leaves in a workspace does not widen what the next one may do.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::*;
+
+/// Runs `first`, then `second`, with the same options and variables, for both identities, and judges what the second
+/// said and what stands outside.
+#[track_caller]
+fn never_widens(
+    name: &str,
+    prepare: impl Fn(&Scratch),
+    arguments: impl Fn(&Scratch) -> Vec<String>,
+    variables: impl Fn(&Scratch) -> Vec<(String, String)>,
+    first: impl Fn(&Scratch) -> String,
+    second: impl Fn(&Scratch) -> String,
+) {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        scratch.dir("outside/victim");
+        scratch.file("outside/victim/file", "outside secret\n");
+        scratch.file("home/key", "outside secret\n");
+        prepare(&scratch);
+        let before = Snapshot::of(&scratch.outside());
+        let run = |script: String| {
+            let mut run = Run::confined(&scratch).options(arguments(&scratch));
+            for (name, value) in variables(&scratch) {
+                run = run.env(name, value);
+            }
+            run.shell(script)
+        };
+        let planted = run(first(&scratch));
+        let outcome = run(second(&scratch));
+        let changed = before.difference(&Snapshot::of(&scratch.outside()));
+        findings.claim(changed.is_none() && !outcome.out.contains("outside secret"), || {
+            format!("{who:?}: {name}: {changed:?}; first {}; then {}", planted.tell(), outcome.tell())
+        });
+    }
+    findings.settle();
+}
+
+fn outside(scratch: &Scratch) -> String {
+    scratch.outside().join("victim").display().to_string()
+}
+
+#[test]
+fn a_link_planted_where_an_option_points_is_not_followed() {
+    for option in ["--rw", "--workspace", "--ro", "--seal"] {
+        for parent in ["a", "."] {
+            never_widens(
+                &format!("{option} {parent}/out"),
+                |scratch| {
+                    scratch.dir("w/a/out");
+                    scratch.dir("w/out");
+                },
+                |scratch| {
+                    vec![
+                        option.to_owned(),
+                        scratch.workspace().join(parent).join("out").display().to_string(),
+                    ]
+                },
+                |_| Vec::new(),
+                |scratch| {
+                    let victim = outside(scratch);
+                    format!(
+                        "(mv a a2 && mkdir a && ln -s {victim} a/out); rm -rf out; ln -sfn {victim} out; true"
+                    )
+                },
+                |_| "cat a/out/file out/file; echo W >> a/out/file; echo W > out/new; true".to_owned(),
+            );
+        }
+    }
+}
+
+#[test]
+fn a_link_planted_where_a_variable_points_shows_nothing() {
+    let names =
+        ["SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "CARGO_HOME", "PIP_CACHE_DIR", "PYENV_ROOT", "GOMODCACHE"];
+    for name in names {
+        for target in ["victim", "victim/file"] {
+            never_widens(
+                &format!("{name} to {target}"),
+                |scratch| {
+                    scratch.dir("w/named");
+                },
+                |_| Vec::new(),
+                |scratch| vec![(name.to_owned(), scratch.workspace().join("named/it").display().to_string())],
+                |scratch| {
+                    format!(
+                        "rm -rf named; mkdir named; ln -s {}/{target} named/it",
+                        scratch.outside().display()
+                    )
+                },
+                |_| "cat named/it named/it/file; true".to_owned(),
+            );
+        }
+    }
+}
+
+#[test]
+fn a_link_planted_where_path_points_shows_nothing() {
+    never_widens(
+        "PATH",
+        |scratch| {
+            scratch.dir("w/tools");
+        },
+        |_| Vec::new(),
+        |scratch| {
+            let tools = scratch.workspace().join("tools");
+            vec![("PATH".to_owned(), format!("{}:/usr/bin:/bin", tools.display()))]
+        },
+        |scratch| format!("rm -rf tools; ln -s {} tools", outside(scratch)),
+        |scratch| format!("cat tools/file {}/file; true", outside(scratch)),
+    );
+}
+
+#[test]
+fn settings_that_lead_into_the_workspace_bring_nothing_out_of_it() {
+    never_widens(
+        ".gitconfig",
+        |scratch| {
+            scratch.dir("w/dot");
+            scratch.file("w/dot/gitconfig", "[user]\n");
+            scratch.link("../w/dot/gitconfig", "home/.gitconfig");
+        },
+        |_| Vec::new(),
+        |_| Vec::new(),
+        |scratch| format!("ln -sf {}/file dot/gitconfig", outside(scratch)),
+        |_| "cat ~/.gitconfig; true".to_owned(),
+    );
+}
+
+#[test]
+fn a_directory_dressed_as_a_repository_is_not_shown() {
+    for dressed in [
+        "mkdir -p worktrees/sub refs objects; echo ref: refs/heads/x > HEAD; \
+         echo gitdir: $PWD/worktrees/sub > sub/.git; echo $PWD/sub/.git > worktrees/sub/gitdir; \
+         echo ../.. > worktrees/sub/commondir",
+        "mkdir -p refs objects; echo ref: refs/heads/x > HEAD; printf '[core]\\n worktree = %s/sub\\n' $PWD > config; \
+         echo gitdir: $PWD > sub/.git",
+    ] {
+        let mut findings = Findings::default();
+        for who in EVERYONE {
+            let scratch = Scratch::new(who);
+            scratch.dir("w/sub");
+            let planted = Run::confined(&scratch).shell(dressed);
+            scratch.file("w/later", "outside secret\n");
+            let sub = scratch.workspace().join("sub");
+            let outcome = Run::bare(&scratch).option("-w").option(&sub).cwd(&sub).shell("cat ../later; true");
+            findings.claim(planted.ok() && !outcome.out.contains("outside secret"), || {
+                format!("{who:?}: {dressed}: {}", outcome.tell())
+            });
+        }
+        findings.settle();
+    }
+}
+
+#[test]
+fn what_is_narrowed_or_hidden_cannot_be_moved_away() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        for dir in ["w/a", "w/a/b", "w/r", "w/r/q"] {
+            scratch.dir(dir);
+        }
+        scratch.file("w/a/b/secret", "hidden text\n");
+        scratch.file("w/r/q/file", "as it was\n");
+        let run = |script: &str| {
+            let run = Run::confined(&scratch).options(["--hide", "a/b/secret", "--ro", "r/q/file"]);
+            run.cwd(scratch.workspace()).shell(script)
+        };
+        let moved =
+            run("mv a a2; mv a/b a/c; mv r r2; mv r/q r/s; mkdir -p a/b r/q; echo x > r/q/file; true");
+        let outcome =
+            run("cat a/b/secret a2/b/secret a/c/secret; echo x >> r/q/file; echo x >> r2/q/file; true");
+        let text = fs::read_to_string(scratch.path("w/r/q/file")).unwrap();
+        findings.claim(!outcome.out.contains("hidden text") && text == "as it was\n", || {
+            format!("{who:?}: {text:?}; first {}; then {}", moved.tell(), outcome.tell())
+        });
+        let twin =
+            run("mkdir other && mv other moved && echo x > a/b/new && mv a/b/new a/new && cat r/q/file");
+        findings.claim(twin.ok() && twin.out == "as it was\n", || format!("{who:?}: {}", twin.tell()));
+    }
+    findings.settle();
+}
+
+#[test]
+fn a_fifo_where_git_looks_does_not_hold_the_start_up() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        let git_dir = scratch.path("w/gd.git");
+        scratch.dir("w/gd.git");
+        scratch.dir("w/sub");
+        for name in ["gitdir", "config", "HEAD"] {
+            let fifo = git_dir.join(name);
+            rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, 0o644.into()).unwrap();
+            scratch.give(&fifo);
+        }
+        scratch.file("w/sub/.git", &format!("gitdir: {}\n", git_dir.display()));
+        let sub: &Path = &scratch.path("w/sub");
+        let run = Run::bare(&scratch).option("-w").option(sub).cwd(sub);
+        let outcome = run.under(["timeout", "10"]).shell("echo started");
+        findings.claim(outcome.out == "started\n", || format!("{who:?}: {}", outcome.tell()));
+    }
+    findings.settle();
+}
