@@ -106,6 +106,8 @@ fn a_host_without_namespaces_keeps_every_default_promise() {
 fn where_the_broker_cannot_be_had_it_is_refused_at_once_with_reason_and_remedy() {
     for who in EVERYONE {
         let scratch = scratch(who);
+        // Private, so a directory for HOME would be made in it.
+        fs::set_permissions(scratch.path("tmp"), fs::Permissions::from_mode(0o700)).unwrap();
         let outcome = poorest(&scratch, "listener-held").shell("touch started");
         assert_refused(
             &outcome,
@@ -122,7 +124,7 @@ fn where_the_broker_cannot_be_had_it_is_refused_at_once_with_reason_and_remedy()
         assert_refused(&each(&WAIVED[2..]), &["metadata-scope cannot be kept"], &["--waive metadata-scope"]);
         let twin = each(WAIVED);
         assert_eq!((twin.code(), twin.err.as_str()), (Some(7), ""), "{}", twin.tell());
-        assert_eq!(left_in_tmp(who), 0);
+        assert_eq!(fs::read_dir(scratch.path("tmp")).unwrap().count(), 0);
     }
 }
 
@@ -159,16 +161,6 @@ fn a_refused_run_makes_no_state_directory() {
         assert!(!state.exists(), "a refused run has made the state directory");
         assert!(run(WAIVED).ok() && state.exists());
     }
-}
-
-/// Private directories of runs of this identity that no process holds.
-fn left_in_tmp(who: Who) -> usize {
-    let ours = format!("confine-{}-", who.id());
-    let entries = fs::read_dir("/tmp").unwrap().map(Result::unwrap);
-    entries
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&ours))
-        .filter(|entry| fs::File::open(entry.path()).is_ok_and(|found| found.try_lock().is_ok()))
-        .count()
 }
 
 const WRITES: &[Attack] = &[
@@ -618,7 +610,7 @@ fn nested(scratch: &Scratch, outermost: Run, depth: usize, options: &[&str], scr
         }
         command.push("--".to_owned());
     }
-    scratch.dir(&format!("w{}", "/in".repeat(depth - 1)));
+    (1..depth).for_each(|level| drop(scratch.dir(&format!("w{}", "/in".repeat(level)))));
     command.extend(["bash", "-c", script].map(str::to_owned));
     outermost.option("--ro").option(scratch.confine()).command(command)
 }
@@ -668,6 +660,53 @@ fn where_the_outer_one_has_the_broker_the_inner_one_refuses_or_gives_up() {
             let made = fs::metadata(scratch.path(&format!("w{inner}/made"))).unwrap();
             assert_eq!(made.permissions().mode() & 0o777, 0o640);
         }
+    }
+}
+
+#[test]
+fn tools_that_make_namespaces_fail_at_once_and_the_note_names_the_option() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        let script = "unshare -U true; echo $?; unshare -m true; echo $?; bwrap --ro-bind / / true; echo $?; cat $CONFINE_NOTE";
+        for run in [Run::confined(&scratch), poor(&scratch)] {
+            let start = std::time::Instant::now();
+            let outcome = run.shell(script);
+            assert!(outcome.out.starts_with("1\n1\n1\n"), "{who:?}: {}", outcome.tell());
+            assert!(outcome.err.matches("Operation not permitted").count() >= 2, "{}", outcome.tell());
+            assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());
+            assert!(
+                outcome.out.contains("bubblewrap") && outcome.out.contains("`--allow userns`"),
+                "{}",
+                outcome.out
+            );
+        }
+        let twin = Run::confined(&scratch).options(["--allow", "userns"]).shell("unshare -U true");
+        assert!(twin.ok(), "{who:?}: {}", twin.tell());
+    }
+}
+
+#[test]
+fn a_private_loopback_that_cannot_be_had_is_told() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        let confine = scratch.confine();
+        let explained = on(&scratch, kind(who), Run::plain(&scratch))
+            .command([confine.to_str().unwrap(), "explain", "-w", ".", "--", "true"])
+            .run();
+        assert!(explained.out.contains("a private one needs a network namespace"), "{}", explained.tell());
+        let checked =
+            on(&scratch, kind(who), Run::plain(&scratch)).command([confine.to_str().unwrap(), "check"]).run();
+        assert!(checked.out.contains("\nloopback    none inside"), "{}", checked.tell());
+        let noted = poor(&scratch).shell("cat $CONFINE_NOTE").out;
+        assert!(noted.contains("a private loopback needs a network namespace"), "{noted}");
+        let refused = poor(&scratch).options(["--loopback", "host"]).shell("true");
+        assert_refused(&refused, &["--loopback host", "every interface"], &["--connect PORT"]);
+        // The twin on the ordinary host.
+        let ordinary = Run::confined(&scratch).shell("cat $CONFINE_NOTE").out;
+        assert!(
+            ordinary.contains("private loopback") && !ordinary.contains("needs a network namespace"),
+            "{ordinary}"
+        );
     }
 }
 

@@ -372,10 +372,14 @@ pub fn namespaces(policy: &Policy, host: &Host, supervised: bool) -> Vec<Namespa
 
 /// Options whose mechanism is the supervisor or the broker, which this version does not have.
 fn refuse_unbuilt(policy: &Policy) -> Result<()> {
-    let options = [
-        ("--listen", policy.network.listen != Listen::None),
-        ("--loopback host", policy.network.loopback == Loopback::Host),
-    ];
+    let options = [("--listen", policy.network.listen != Listen::None)];
+    if policy.network.loopback == Loopback::Host {
+        // listen(2) on a socket that was never bound takes every interface, and nothing here rules bind(2) by address.
+        return Err(Error::refused(
+            "--loopback host is not available in this version: a server inside would be open to every interface",
+        )
+        .with_hint("reach a service of this host with `--connect PORT`"));
+    }
     match options.iter().find(|(_, asked)| *asked) {
         Some((option, _)) => Err(Error::refused(format!("{option} is not available in this version"))),
         None => Ok(()),

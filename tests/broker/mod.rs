@@ -1,5 +1,7 @@
 //! tests/broker/*.c, and how it is run on a host without namespaces.
 
+#![allow(dead_code)]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;

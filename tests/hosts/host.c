@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <signal.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -75,17 +75,25 @@ static void hold_listener(void)
 	struct sock_filter code[] = { BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
 	struct sock_fprog program = { 1, code };
 	pid_t self = getpid();
+	int listener;
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program) < 0)
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		die("no_new_privs");
+	listener = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+	if (listener < 0)
 		die("listener");
 	if (fork() == 0) {
-		close(0), close(1), close(2);
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		/* Not by a death signal: Landlock keeps a dying command from sending one. */
+		struct pollfd parent = { (int)syscall(SYS_pidfd_open, self, 0), POLLIN, 0 };
+
+		for (int fd = 0; fd < 1024; fd++)
+			if (fd != listener && fd != parent.fd)
+				close(fd);
 		while (getppid() == self)
-			pause();
+			poll(&parent, 1, -1);
 		_exit(0);
 	}
+	close(listener);
 }
 
 int main(int argc, char **argv)

@@ -409,13 +409,16 @@ pub const TABLE: &[Group] = &[
         reason: "inode settings with a call of their own, through a descriptor that may be read-only",
         rows: &[
             // FS_IOC_SETVERSION and its 32-bit form, EXT4_IOC_SETVERSION, FS_IOC_SET_ENCRYPTION_POLICY,
-            // FS_IOC_ENABLE_VERITY, FAT_IOCTL_SET_ATTRIBUTES (linux/fs.h, fscrypt.h, fsverity.h, msdos_fs.h).
+            // FS_IOC_ENABLE_VERITY, FAT_IOCTL_SET_ATTRIBUTES, BTRFS_IOC_SUBVOL_SETFLAGS,
+            // BTRFS_IOC_SET_RECEIVED_SUBVOL (linux/fs.h, fscrypt.h, fsverity.h, msdos_fs.h, btrfs.h).
             IOCTL.when(&[is(1, 0x4008_7602)]),
             IOCTL.when(&[is(1, 0x4004_7602)]),
             IOCTL.when(&[is(1, 0x4008_6604)]),
             IOCTL.when(&[is(1, 0x800c_6613)]),
             IOCTL.when(&[is(1, 0x4080_6685)]),
             IOCTL.when(&[is(1, 0x4004_7211)]),
+            IOCTL.when(&[is(1, 0x4008_941a)]),
+            IOCTL.when(&[is(1, 0xc0c8_9425)]),
         ],
     },
     Group {

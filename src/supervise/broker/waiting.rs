@@ -36,6 +36,7 @@ struct Call {
     caller: i32,
     /// The broker's.
     worker: Pid,
+    gone: bool,
 }
 
 impl Waiting {
@@ -44,17 +45,31 @@ impl Waiting {
     }
 
     /// Runs `wait`, in a thread of its own, until it ends or its caller has something else to do.
-    pub fn interruptible(&self, call: &Notification, wait: impl FnOnce() -> Answer) -> Answer {
+    pub fn interruptible(&self, call: &Notification, wait: impl Fn() -> Answer) -> Answer {
         let worker = gettid();
         let only = SigSet::from(WAKE);
         only.thread_unblock().map_err(|_| Errno::INTR)?;
-        self.lock().push(Call { id: call.id, caller: call.thread, worker });
+        self.lock().push(Call { id: call.id, caller: call.thread, worker, gone: false });
         self.some.notify_one();
-        let answer = wait();
+        let answer = loop {
+            match wait() {
+                Err(Errno::INTR) => match signal_for(call.thread) {
+                    // Another thread has taken it.
+                    None if self.is_idle(call.id) => {}
+                    found => break Err(found.unwrap_or(Errno::INTR)),
+                },
+                other => break other,
+            }
+        };
         // Whoever interrupts holds the lock: from here on nobody names this thread.
         self.lock().retain(|waiting| waiting.worker != worker);
         let _ = only.thread_block();
-        answer.map_err(|errno| if errno == Errno::INTR { RESTART } else { errno })
+        answer
+    }
+
+    /// Whether the watcher still knows the call as one whose caller waits.
+    fn is_idle(&self, id: u64) -> bool {
+        self.lock().iter().any(|call| call.id == id && !call.gone)
     }
 
     /// Lets `watch` return: nobody is left who could wait.
@@ -76,9 +91,9 @@ impl Waiting {
             }
             drop(calls);
             std::thread::sleep(TICK);
-            for call in self.lock().iter() {
-                let gone = !sys::notification_is_valid(listener.as_fd(), call.id);
-                if gone || has_signal(call.caller) {
+            for call in self.lock().iter_mut() {
+                call.gone = !sys::notification_is_valid(listener.as_fd(), call.id);
+                if call.gone || signal_for(call.caller).is_some() {
                     // Again at every tick: the thread may not have been waiting yet.
                     let _ = sys::signal_thread(call.worker.as_raw_nonzero().get(), WAKE as i32);
                 }
@@ -91,31 +106,44 @@ impl Waiting {
     }
 }
 
-/// Whether a signal waits for this thread that it does not block (proc_pid_status(5)).
-fn has_signal(thread: i32) -> bool {
-    let Ok(status) = fs::read_to_string(format!("/proc/{thread}/status")) else { return false };
-    is_pending(&status)
+/// How a call ends for the sake of a signal that waits for its thread (proc_pid_status(5)), if one does.
+fn signal_for(thread: i32) -> Option<Errno> {
+    ending(&fs::read_to_string(format!("/proc/{thread}/status")).ok()?)
 }
 
-fn is_pending(status: &str) -> bool {
-    let set = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or(0)
-    };
-    (set("SigPnd:") | set("ShdPnd:")) & !set("SigBlk:") != 0
+fn ending(status: &str) -> Option<Errno> {
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let set = |name: &str| field(name).and_then(|set| u64::from_str_radix(set, 16).ok()).unwrap_or(0);
+    let open = !set("SigBlk:");
+    let alone = field("Threads:") == Some("1");
+    if set("SigPnd:") & open != 0 || alone && set("ShdPnd:") & open != 0 {
+        return Some(RESTART);
+    }
+    // The kernel wakes one thread, and nobody can see which: in another, ERESTARTSYS would reach the program.
+    (set("ShdPnd:") & open != 0).then_some(Errno::INTR)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::is_pending;
+    use super::*;
 
     #[test]
-    fn a_signal_waits_unless_it_is_blocked() {
-        let status =
-            |own, shared, blocked| format!("SigPnd:\t{own}\nShdPnd:\t{shared}\nSigBlk:\t{blocked}\n");
-        assert!(!is_pending(&status("0000000000000000", "0000000000000000", "0000000000000000")));
-        assert!(is_pending(&status("0000000000000002", "0000000000000000", "0000000000000000")));
-        assert!(is_pending(&status("0000000000000000", "0000000000002000", "0000000000000002")));
-        assert!(!is_pending(&status("0000000000000000", "0000000000002000", "0000000000002000")));
+    fn a_signal_ends_a_call_unless_it_is_blocked() {
+        let status = |threads, own, shared, blocked| {
+            ending(&format!(
+                "Threads:\t{threads}\nSigPnd:\t{own:016x}\nShdPnd:\t{shared:016x}\nSigBlk:\t{blocked:016x}\n"
+            ))
+        };
+        assert_eq!(status(1, 0, 0, 0), None);
+        assert_eq!(status(1, 0, 2, 2), None);
+        assert_eq!(status(1, 0, 2, 0), Some(RESTART));
+        assert_eq!(status(9, 2, 0, 0), Some(RESTART));
+    }
+
+    /// Whom the kernel woke is not to be seen.
+    #[test]
+    fn a_signal_to_a_process_of_many_threads_restarts_nothing() {
+        let status = "Threads:\t2\nSigPnd:\t0\nShdPnd:\t4000\nSigBlk:\t0\n";
+        assert_eq!(ending(status), Some(Errno::INTR));
     }
 }
