@@ -74,6 +74,8 @@ pub struct Host {
     pub cgroup: cgroup::Site,
     /// A PID namespace has a `kernel.pid_max` of its own (Linux 6.14). Before, writing it would change the host's.
     pub own_pid_max: bool,
+    /// HOME and TMPDIR are a directory of this run alone.
+    pub private_home: bool,
 }
 
 impl Host {
@@ -96,6 +98,7 @@ impl Host {
             broker,
             cgroup: cgroup::Site::Nowhere,
             own_pid_max: kernel() >= (6, 14),
+            private_home: false,
         })
     }
 

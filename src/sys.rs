@@ -226,6 +226,14 @@ pub fn receive_notification(listener: BorrowedFd<'_>) -> io::Result<Notification
     Ok(Notification { id, thread: pid as i32, number: data.nr as u32, arguments: data.args })
 }
 
+/// Lets caller and broker take turns on one processor, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP of Linux 6.6.
+pub fn wake_synchronously(listener: BorrowedFd<'_>) -> io::Result<()> {
+    // SECCOMP_IOW(4, __u64), linux/seccomp.h; the flags are the argument itself.
+    const SET_FLAGS: libc::Ioctl = 0x4008_2104;
+    // SAFETY: the descriptor is open while borrowed and the argument is a number.
+    check(unsafe { libc::ioctl(listener.as_raw_fd(), SET_FLAGS, 1u64) }.into()).map(drop)
+}
+
 /// Whether the caller is still in that call, and so still who it was.
 pub fn notification_is_valid(listener: BorrowedFd<'_>, id: u64) -> bool {
     // SAFETY: the descriptor is open while borrowed and the argument is the number this request reads.

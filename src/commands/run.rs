@@ -28,8 +28,9 @@ pub fn run(invocation: Invocation) -> Result<u8> {
     let mut record = Record::of_run(&invocation.policy)?;
     let mut timings = Timings::new(invocation.policy.timings);
     let mut private = None;
-    let prepared = enter(&invocation.policy, &mut timings).and_then(|entered| {
+    let prepared = enter(&invocation.policy, &mut timings).and_then(|mut entered| {
         private = entered.private_directory(&invocation.policy)?;
+        entered.host.private_home = private.is_some();
         let policy = with_state(&invocation.policy, private.as_ref());
         entered.prepare(&policy, Purpose::Run, &mut timings)
     });

@@ -330,7 +330,7 @@ pub fn supervision(policy: &Policy, host: &Host) -> Option<Supervision> {
         ("socket-scope, which needs a broker without namespaces", host.brokered().connect),
         (
             "HOME and TMPDIR, which have to be removed afterwards",
-            !host.namespaces() && policy.state.is_none(),
+            !host.namespaces() && (policy.state.is_none() || host.private_home),
         ),
         ("--max-output", limits.output.is_some()),
         ("--result json", policy.result),

@@ -21,6 +21,7 @@ fn host(abi: u32, world: World) -> Host {
         broker: None,
         cgroup: cgroup::Site::Nowhere,
         own_pid_max: false,
+        private_home: false,
     }
 }
 
@@ -101,6 +102,10 @@ fn a_private_home_without_a_view_needs_a_parent_that_removes_it() {
     let supervision = decide(&asked, &host(7, missing())).unwrap().supervision.unwrap();
     assert_eq!(supervision.reasons, ["HOME and TMPDIR, which have to be removed afterwards"]);
     assert_eq!(decide(&asked, &host(7, World::User)).unwrap().supervision, None);
+    // It stands in the policy like one that was named, and is removed all the same.
+    asked.state = Some("/tmp/fresh".into());
+    let made = Host { private_home: true, ..host(7, missing()) };
+    assert!(decide(&asked, &made).unwrap().supervision.is_some());
 }
 
 fn with_broker(metadata: Either<(), &str>, connect: Either<(), &str>) -> Host {

@@ -51,6 +51,8 @@ impl Broker {
 
     /// Answers until nobody is left to ask. A broker that cannot go on ends this process, and with it the tree.
     pub fn serve(self) {
+        // Faster where the kernel has it.
+        let _ = sys::wake_synchronously(self.listener.as_fd());
         let broker = Arc::new(self);
         let watcher = Arc::clone(&broker);
         let watched = Waiting::prepare().and_then(|()| {

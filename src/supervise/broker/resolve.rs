@@ -75,18 +75,19 @@ fn follow_proc(target: &Target<'_>, here: OwnedFd, name: &[u8]) -> Result<OwnedF
     let open = |from: &OwnedFd, path: &str| {
         openat(from, path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
     };
+    let group = target.group()?;
     if fstat(&here)?.st_ino == PROC_ROOT_INO {
         return match name {
-            b"self" => open(&here, &target.group.to_string()),
-            b"thread-self" => open(&here, &format!("{}/task/{}", target.group, target.thread)),
+            b"self" => open(&here, &group.to_string()),
+            b"thread-self" => open(&here, &format!("{group}/task/{}", target.thread)),
             // `mounts` and `net` are plain links below `self`.
             _ => {
-                let own = open(&here, &target.group.to_string())?;
+                let own = open(&here, &group.to_string())?;
                 openat(&own, OsStr::from_bytes(name), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
             }
         };
     }
-    if !is_own(target, &here)? {
+    if !is_own(group, &here)? {
         return Err(Errno::ACCESS);
     }
     openat(&here, OsStr::from_bytes(name), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
@@ -94,10 +95,10 @@ fn follow_proc(target: &Target<'_>, here: OwnedFd, name: &[u8]) -> Result<OwnedF
 
 /// Whether a directory of /proc belongs to the target: its path, as the kernel gives it, goes through the
 /// target's number.
-fn is_own(target: &Target<'_>, directory: &OwnedFd) -> Result<bool> {
+fn is_own(group: i32, directory: &OwnedFd) -> Result<bool> {
     let path = super::scope::path_of(directory.as_fd())?;
     let mut parts = path.split(|&byte| byte == b'/').skip_while(|part| *part != b"proc").skip(1);
-    let group = target.group.to_string();
+    let group = group.to_string();
     Ok(parts.next() == Some(group.as_bytes()))
 }
 

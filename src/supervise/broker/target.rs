@@ -19,8 +19,6 @@ pub struct Target<'a> {
     listener: BorrowedFd<'a>,
     id: u64,
     pub thread: i32,
-    /// The thread group: `/proc/self` of the caller.
-    pub group: i32,
 }
 
 impl<'a> Target<'a> {
@@ -30,17 +28,18 @@ impl<'a> Target<'a> {
         let thread = call.thread;
         let denied = |_| Errno::PERM;
         let memory = File::open(format!("/proc/{thread}/mem")).map_err(denied)?;
-        let status = std::fs::read_to_string(format!("/proc/{thread}/status")).map_err(denied)?;
-        let group = status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
-        let target = Target {
-            memory,
-            listener: listener.as_fd(),
-            id: call.id,
-            thread,
-            group: group.ok_or(Errno::PERM)?,
-        };
+        let target = Target { memory, listener: listener.as_fd(), id: call.id, thread };
         target.still_there()?;
         Ok(target)
+    }
+
+    /// The thread group: `/proc/self` of the caller. Few calls need it, and it is slow to read.
+    pub fn group(&self) -> Result<i32> {
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.thread)).map_err(|_| Errno::PERM)?;
+        self.still_there()?;
+        let group = status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
+        group.ok_or(Errno::PERM)
     }
 
     /// To be asked after anything was looked up by the thread's number, and before anything is done.
@@ -104,7 +103,7 @@ impl<'a> Target<'a> {
         let thread = PidfdFlags::from_bits_retain(libc::O_EXCL as u32);
         let open = |id, flags| pidfd_open(Pid::from_raw(id).ok_or(Errno::SRCH)?, flags);
         let process = match open(self.thread, thread) {
-            Err(Errno::INVAL) => open(self.group, PidfdFlags::empty()),
+            Err(Errno::INVAL) => open(self.group()?, PidfdFlags::empty()),
             other => other,
         }?;
         self.still_there()?;
