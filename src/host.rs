@@ -10,10 +10,13 @@ use nix::errno::Errno;
 use nix::unistd::{getegid, geteuid};
 use serde::{Deserialize, Serialize};
 
+use crate::enforce::seccomp::Brokered;
 use crate::enforce::{cgroup, namespaces};
 use crate::error::Result;
 use crate::policy::Namespaces;
+use crate::supervise::broker::probe::{Abilities, probe};
 use crate::sys;
+use crate::view::sockets::RESOLVE_UNIX_ABI;
 
 /// Landlock's version and the errata fixed in it are independent of each other: a stable kernel may have
 /// fewer fixes than an older series (Documentation/userspace-api/landlock.rst, "Errata").
@@ -65,10 +68,14 @@ pub struct Host {
     pub gid: u32,
     pub landlock: Landlock,
     pub world: World,
+    /// What a parent could be asked, where there are no namespaces.
+    pub broker: Option<Abilities>,
     /// Where a control group can be made; looked for only when a limit needs one.
     pub cgroup: cgroup::Site,
     /// A PID namespace has a `kernel.pid_max` of its own (Linux 6.14). Before, writing it would change the host's.
     pub own_pid_max: bool,
+    /// HOME and TMPDIR are a directory of this run alone.
+    pub private_home: bool,
 }
 
 impl Host {
@@ -82,18 +89,30 @@ impl Host {
             Namespaces::Off => World::Missing(Lack { why: "--namespaces off was given".into(), help: None }),
             Namespaces::Auto => enter_world(uid, gid)?,
         };
+        let broker = matches!(world, World::Missing(_)).then(probe);
         Ok(Host {
             uid,
             gid,
             landlock: Landlock::query(),
             world,
+            broker,
             cgroup: cgroup::Site::Nowhere,
             own_pid_max: kernel() >= (6, 14),
+            private_home: false,
         })
     }
 
     pub fn namespaces(&self) -> bool {
         !matches!(self.world, World::Missing(_))
+    }
+
+    /// Which calls the broker is asked about: those that nothing else here rules.
+    pub fn brokered(&self) -> Brokered {
+        let Some(abilities) = &self.broker else { return Brokered::default() };
+        Brokered {
+            metadata: abilities.metadata.is_ok(),
+            connect: abilities.connect.is_ok() && self.landlock.abi() < RESOLVE_UNIX_ABI,
+        }
     }
 
     /// uid 0 keeps the ownership of root's files even without a capability, so what it may see of the system

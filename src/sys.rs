@@ -4,7 +4,7 @@
 
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 /// What libc reports as -1 and errno.
 fn check(result: libc::c_long) -> io::Result<libc::c_long> {
@@ -180,6 +180,116 @@ pub fn close_range_on_exec(first: libc::c_uint) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Installs a filter whose "user notification" results arrive on the descriptor that is returned
+/// (seccomp_unotify(2)). A signal does not abort a call that waits for its answer, unless it kills
+/// (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, Linux 5.19): Go's runtime preempts with signals.
+pub fn install_listening_filter(program: &[seccompiler::sock_filter]) -> io::Result<OwnedFd> {
+    let program = libc::sock_fprog {
+        len: u16::try_from(program.len()).map_err(|_| io::Error::from_raw_os_error(libc::E2BIG))?,
+        filter: program.as_ptr().cast_mut().cast(),
+    };
+    let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    // SAFETY: the kernel reads `len` instructions of the borrowed slice, whose type has the layout of the C
+    // structure (repr(C), the same four fields), and writes none.
+    let fd = check(unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            flags,
+            &program as *const libc::sock_fprog,
+        )
+    })?;
+    // SAFETY: with NEW_LISTENER the result is a new descriptor that nothing else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}
+
+/// One call that waits for an answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Notification {
+    pub id: u64,
+    pub thread: i32,
+    pub number: u32,
+    pub arguments: [u64; 6],
+}
+
+/// Waits for the next call. ENOENT means that its caller died meanwhile.
+pub fn receive_notification(listener: BorrowedFd<'_>) -> io::Result<Notification> {
+    // SAFETY: plain data, and the kernel demands that it be zero.
+    let mut notification: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is open while borrowed and the argument is the structure this request fills.
+    let received =
+        unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &mut notification) };
+    check(received.into())?;
+    let libc::seccomp_notif { id, pid, data, .. } = notification;
+    Ok(Notification { id, thread: pid as i32, number: data.nr as u32, arguments: data.args })
+}
+
+/// Lets caller and broker take turns on one processor, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP of Linux 6.6.
+pub fn wake_synchronously(listener: BorrowedFd<'_>) -> io::Result<()> {
+    // SECCOMP_IOW(4, __u64), linux/seccomp.h; the flags are the argument itself.
+    const SET_FLAGS: libc::Ioctl = 0x4008_2104;
+    // SAFETY: the descriptor is open while borrowed and the argument is a number.
+    check(unsafe { libc::ioctl(listener.as_raw_fd(), SET_FLAGS, 1u64) }.into()).map(drop)
+}
+
+/// Whether the caller is still in that call, and so still who it was.
+pub fn notification_is_valid(listener: BorrowedFd<'_>, id: u64) -> bool {
+    // SAFETY: the descriptor is open while borrowed and the argument is the number this request reads.
+    check(unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &id) }.into())
+        .is_ok()
+}
+
+/// Lets the call return 0 (`errno` 0) or fail. ENOENT means that its caller died meanwhile.
+pub fn answer_notification(listener: BorrowedFd<'_>, id: u64, errno: i32) -> io::Result<()> {
+    let answer = libc::seccomp_notif_resp { id, val: 0, error: -errno, flags: 0 };
+    // SAFETY: the descriptor is open while borrowed and the argument is the structure this request reads.
+    check(unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &answer) }.into())
+        .map(drop)
+}
+
+/// A handler that does nothing, without SA_RESTART: the signal's only effect is to end a call that waits.
+pub fn make_interrupting(signal: libc::c_int) -> io::Result<()> {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // SAFETY: plain data, for which all zeroes is a value: no flags, an empty mask.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+    // SAFETY: `action` is a valid structure whose handler calls nothing, and the old one is not asked for.
+    check(unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) }.into()).map(drop)
+}
+
+/// Sends a signal to one thread of this process, tgkill(2).
+pub fn signal_thread(thread: libc::pid_t, signal: libc::c_int) -> io::Result<()> {
+    // SAFETY: three integers; the kernel checks them.
+    check(unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, signal) }).map(drop)
+}
+
+/// connect(2) with an address as it stood in another process's memory.
+pub fn connect(socket: BorrowedFd<'_>, address: &[u8]) -> io::Result<()> {
+    let length = address.len() as libc::socklen_t;
+    // SAFETY: the descriptor is open while borrowed, and the kernel reads `length` bytes of the slice.
+    check(unsafe { libc::connect(socket.as_raw_fd(), address.as_ptr().cast(), length) }.into()).map(drop)
+}
+
+/// Sets inode attributes by an ioctl that reads `value` (FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR).
+pub fn set_inode_attribute(file: BorrowedFd<'_>, request: u32, value: &[u8]) -> io::Result<()> {
+    // An ioctl number tells how much it reads (bits 16 to 29); FS_IOC_SETFLAGS reads an int whatever it says.
+    if value.len() < ((request >> 16) & 0x3fff) as usize {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    // SAFETY: the descriptor is open while borrowed and `value` is at least as long as the request reads.
+    check(unsafe { libc::ioctl(file.as_raw_fd(), request as libc::Ioctl, value.as_ptr()) }.into()).map(drop)
+}
+
+/// file_setattr(2), Linux 6.17, following links.
+pub fn file_setattr(path: &CStr, value: &[u8]) -> io::Result<()> {
+    const FILE_SETATTR: libc::c_long = 469;
+    // SAFETY: the path ends with NUL, and the kernel reads `len` bytes of the slice.
+    check(unsafe {
+        libc::syscall(FILE_SETATTR, libc::AT_FDCWD, path.as_ptr(), value.as_ptr(), value.len(), 0u32)
+    })
+    .map(drop)
 }
 
 #[cfg(test)]

@@ -170,7 +170,6 @@ fn what_this_version_refuses_is_said_to_be_refused() {
     const REFUSED: &[(&[&str], &str)] = &[
         (&["--loopback", "host"], "--loopback private|off|host"),
         (&["--listen", "any"], "--listen PORT|any"),
-        (&["--allow", "unix-datagram"], "--allow WHAT"),
     ];
     for (words, _) in REFUSED {
         let scratch = readme_command::Scratch::new();
@@ -249,6 +248,11 @@ fn the_manual_page_lists_the_steps_in_the_order_of_the_code() {
         "Monitor::new(",
         "credentials::drop_capabilities(",
         "monitor.watch_ceilings(",
+        // The broker's: a socket, and the parent's end of it.
+        "Seat::new",
+        "seat.map_err(",
+        "seat.serve(",
+        "native(",
     ];
     for line in body.lines().filter(|line| line.contains(")?") && !line.trim_start().starts_with('.')) {
         let known = STEPS.iter().map(|(call, _)| call).chain(&plain).any(|call| line.contains(call));

@@ -253,19 +253,19 @@ fn the_status_line_tells_how_a_run_was_started() {
 fn a_waiver_that_counts_is_in_the_status_line() {
     for who in EVERYONE {
         let scratch = Scratch::new(who);
-        let waive = "--waive metadata-scope --waive socket-scope";
+        let waive = "--waive path-hiding";
         let state = scratch.path("home/s");
         let options = format!("--namespaces off {waive} --state {}", state.display());
         let (outcome, lines) = status(&scratch, &options, "true");
         assert!(outcome.ok(), "{}", outcome.tell());
         let waived = lines[0]["waived"].as_object().unwrap();
-        assert_eq!(waived.keys().collect::<Vec<_>>(), ["metadata-scope", "socket-scope"]);
-        assert!(waived["metadata-scope"].as_str().unwrap().contains("--namespaces off"), "{}", lines[0]);
-        assert!(lines[0]["promises"].get("metadata-scope").is_none());
+        assert_eq!(waived.keys().collect::<Vec<_>>(), ["path-hiding"]);
+        assert!(waived["path-hiding"].as_str().unwrap().contains("--namespaces off"), "{}", lines[0]);
+        assert!(lines[0]["promises"].get("path-hiding").is_none());
         // Where it is kept all the same, nothing has been given up.
         let (_, lines) = status(&scratch, waive, "true");
         assert_eq!(lines[0]["waived"], serde_json::json!({}));
-        assert_eq!(lines[0]["promises"]["metadata-scope"], serde_json::json!(["view"]));
+        assert_eq!(lines[0]["promises"]["path-hiding"], serde_json::json!(["view"]));
     }
 }
 

@@ -19,7 +19,15 @@ const NOWHERE: c_long = 1;
 const GARBAGE: c_long = 0x1234_5678 << 32;
 
 fn ordinary() -> Rules {
-    Rules { inet: Inet::All, sysv_ipc: true, namespaces: false, listen: true, own_processes: false }
+    Rules {
+        inet: Inet::All,
+        sysv_ipc: true,
+        namespaces: false,
+        listen: true,
+        broker: Default::default(),
+        unix_datagrams: false,
+        own_processes: false,
+    }
 }
 
 fn call(number: c_long, arguments: &[c_long]) -> Result<c_long, i32> {

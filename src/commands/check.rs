@@ -165,6 +165,9 @@ fn prose(report: &Report) -> String {
         (None, None) => "unknown",
     };
     let _ = writeln!(text, "namespaces  {namespaces}");
+    if report.namespaces.kind.is_none() {
+        text.push_str("loopback    none inside: a private one needs a network namespace\n");
+    }
     if let Some(failure) = &report.failure {
         let _ = writeln!(text, "set-up      FAILS: {}", failure.why);
     }

@@ -164,7 +164,8 @@ fn network(plan: &Plan) -> String {
             let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
             format!("TCP to port {} of any address; no UDP, no listening", ports.join(", "))
         }
-        (Inet::None, _) => "none, no loopback either".to_owned(),
+        (Inet::None, _) if plan.has(Namespace::Mount) => "none, no loopback either".to_owned(),
+        (Inet::None, _) => "none, no loopback either: a private one needs a network namespace".to_owned(),
     }
 }
 

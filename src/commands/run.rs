@@ -1,6 +1,9 @@
 //! `confine [OPTIONS] -- COMMAND`: the pipeline of an ordinary run.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use nix::unistd::{Pid, getegid, geteuid, getppid};
@@ -13,6 +16,7 @@ use crate::host::Host;
 use crate::plan::{self, Plan};
 use crate::policy::{Policy, env_file};
 use crate::record::{self, Record, Timings};
+use crate::supervise::private::Private;
 use crate::view::caller::Caller;
 use crate::view::{Purpose, View};
 
@@ -23,14 +27,31 @@ pub fn run(invocation: Invocation) -> Result<u8> {
     close_inherited(&invocation.policy)?;
     let mut record = Record::of_run(&invocation.policy)?;
     let mut timings = Timings::new(invocation.policy.timings);
-    let prepared = enter(&invocation.policy, &mut timings)
-        .and_then(|entered| entered.prepare(&invocation.policy, Purpose::Run, &mut timings));
-    match prepared {
+    let mut private = None;
+    let prepared = enter(&invocation.policy, &mut timings).and_then(|mut entered| {
+        private = entered.private_directory(&invocation.policy)?;
+        entered.host.private_home = private.is_some();
+        let policy = with_state(&invocation.policy, private.as_ref());
+        entered.prepare(&policy, Purpose::Run, &mut timings)
+    });
+    let status = match prepared {
         Ok(prepared) => prepared.start(&invocation, record, timings, parent),
         Err(error) => {
             record.refused(&error);
             Err(error)
         }
+    };
+    if let Some(private) = private {
+        private.remove();
+    }
+    status
+}
+
+/// A private directory takes the place of `--state`.
+fn with_state<'a>(policy: &'a Policy, private: Option<&Private>) -> Cow<'a, Policy> {
+    match private {
+        Some(private) => Cow::Owned(Policy { state: Some(private.path().to_owned()), ..policy.clone() }),
+        None => Cow::Borrowed(policy),
     }
 }
 
@@ -68,6 +89,31 @@ pub fn enter(policy: &Policy, timings: &mut Timings) -> Result<Entered> {
 }
 
 impl Entered {
+    /// HOME and TMPDIR where nothing can be mounted and no directory was named for them.
+    fn private_directory(&self, policy: &Policy) -> Result<Option<Private>> {
+        if self.host.namespaces() || policy.state.is_some() {
+            return Ok(None);
+        }
+        // A run that will be refused makes nothing.
+        plan::promises(policy, &self.host)?;
+        // The caller's own TMPDIR where it is private (inside another confine there is no other place), /tmp, and
+        // last the run-time directory, which is memory and small.
+        let variable =
+            |name: &str| self.caller.variable(name).map(Path::new).filter(|path| path.is_absolute());
+        let private = |path: &&Path| {
+            fs::symlink_metadata(path).is_ok_and(|found| {
+                found.is_dir() && found.uid() == self.caller.uid && found.mode() & 0o77 == 0
+            })
+        };
+        let places: Vec<&Path> = variable("TMPDIR")
+            .filter(private)
+            .into_iter()
+            .chain([Path::new("/tmp")])
+            .chain(variable("XDG_RUNTIME_DIR").filter(private))
+            .collect();
+        Private::make(self.caller.uid, &places).map(Some)
+    }
+
     /// Everything else that can be refused.
     pub fn prepare(self, policy: &Policy, purpose: Purpose, timings: &mut Timings) -> Result<Prepared> {
         let Entered { caller, host, pairs } = self;

@@ -53,6 +53,11 @@ pub fn drop_capabilities(process: &Process, needs: CapabilitySet) -> Result<()> 
     set_bases((signal | needs) & held)
 }
 
+/// For a thread that acts on behalf of the command, in whatever process it runs: capabilities are a thread's own.
+pub fn drop_all_capabilities() -> Result<()> {
+    set_bases(CapabilitySet::empty())
+}
+
 fn set_bases(kept: CapabilitySet) -> Result<()> {
     let sets = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
     set_capabilities(None, sets).map_err(|errno| Error::step("empty the capability sets", errno))

@@ -25,10 +25,12 @@ use std::path::PathBuf;
 use nix::unistd::Pid;
 use rustix::thread::CapabilitySet;
 
+use crate::enforce::seccomp::Inet;
 use crate::error::{Error, Result, paste, show};
 use crate::plan::{Namespace, Plan};
 use crate::policy::Git;
 use crate::record::{Record, Timings};
+use crate::supervise::broker::{Internet, Scope, Seat};
 use crate::supervise::ceilings::Ceilings;
 use crate::supervise::monitor::Monitor;
 use crate::supervise::output::Output;
@@ -76,6 +78,11 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
         }
     }
     timings.mark("namespaces");
+    let brokered = plan.process.seccomp.broker.any();
+    let seat = match brokered.then(Seat::new) {
+        None => None,
+        Some(seat) => Some(seat.map_err(|error| Error::step("make the broker's socket", error))?),
+    };
     // From here on there may be two of us: the monitor waits, the child goes on.
     let before = match &plan.supervision {
         None => None,
@@ -116,6 +123,7 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
                 }
                 Role::Monitor { init, link, surroundings } => {
                     // What is open here would be kept busy for as long as the command runs.
+                    let scope = broker_scope(plan, &view);
                     drop((view, target));
                     plan.process.descriptors.iter().copied().for_each(sys::close);
                     let mut monitor = Monitor::new(link, init, namespace, surroundings)?;
@@ -132,6 +140,10 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
                         monitor.watch_ceilings(ceilings)?;
                     }
                     credentials::drop_capabilities(&plan.process, looks | needs)?;
+                    if let Some(seat) = seat {
+                        let arch = native()?;
+                        seat.serve(scope, arch).map_err(|error| Error::step("start the broker", error))?;
+                    }
                     return Ok(record.ended(plan, &monitor.run(), watched));
                 }
             }
@@ -171,7 +183,14 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
         .map_err(|error| Error::step("close the inherited descriptors", error))?;
     let programs = seccomp_programs(plan)?;
     // Last of all layers: it denies what the steps above use.
-    seccomp::install(&programs).map_err(|error| Error::step("install the seccomp filters", error))?;
+    match seat {
+        None => {
+            seccomp::install(&programs).map_err(|error| Error::step("install the seccomp filters", error))?
+        }
+        Some(seat) => seccomp::install_brokered(&programs)
+            .and_then(|listener| seat.hand_over(listener))
+            .map_err(|error| Error::step("install the seccomp filters and start their broker", error))?,
+    }
     timings.mark("seccomp");
     let status = self_check::Status::read()?;
     status.verify(emptied, viewed)?;
@@ -182,6 +201,22 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
     record.started(plan)?;
     timings.print();
     Err(target.become_it())
+}
+
+/// What the broker may change and reach, from the same view and plan as everything else.
+fn broker_scope(plan: &Plan, view: &View) -> Scope {
+    let internet = match (plan.process.seccomp.inet, &plan.world.ruleset.connect) {
+        (Inet::All, _) => Internet::Anywhere,
+        (Inet::Tcp, Some(ports)) => Internet::Ports(ports.clone()),
+        _ => Internet::Nowhere,
+    };
+    Scope::new(writable_roots(view), view.foreign_sockets.clone(), internet)
+}
+
+fn native() -> Result<seccomp::Arch> {
+    seccomp::native().ok_or_else(|| {
+        Error::refused("no-gain cannot be kept: there is no system call table for this processor")
+    })
 }
 
 /// For what is asked of their file systems while the command runs.
@@ -265,9 +300,6 @@ fn drop_keyring() -> Result<()> {
 }
 
 fn seccomp_programs(plan: &Plan) -> Result<Vec<seccomp::Program>> {
-    let arch = seccomp::native().ok_or_else(|| {
-        Error::refused("no-gain cannot be kept: there is no system call table for this processor")
-    })?;
-    seccomp::programs(arch, &plan.process.seccomp)
+    seccomp::programs(native()?, &plan.process.seccomp)
         .map_err(|error| Error::step("compile the seccomp filters", std::io::Error::other(error.to_string())))
 }

@@ -211,6 +211,8 @@ impl Plan {
             // Without a parent listen(2) cannot be told apart by family, and a socket that was never bound
             // listens on a port of the kernel's choice.
             listen: !ports,
+            broker: host.brokered(),
+            unix_datagrams: policy.allow.contains(&Allowance::UnixDatagram),
             own_processes: namespaces.contains(&Namespace::Pid),
         };
         Ok(Plan {
@@ -298,7 +300,7 @@ pub fn promises(policy: &Policy, host: &Host) -> Result<Promises> {
             Outcome::Lacking(_) => {}
         }
     }
-    refuse_lacking(policy, host, &lacking)?;
+    refuse_lacking(host, &lacking)?;
     refuse_options(policy, host)?;
     Ok(Promises { kept, waived })
 }
@@ -324,6 +326,12 @@ pub fn supervision(policy: &Policy, host: &Host) -> Option<Supervision> {
             host.namespaces() && host.landlock.abi() < 6,
         ),
         ("--timeout", limits.timeout.is_some()),
+        ("metadata-scope, which needs a broker without namespaces", host.brokered().metadata),
+        ("socket-scope, which needs a broker without namespaces", host.brokered().connect),
+        (
+            "HOME and TMPDIR, which have to be removed afterwards",
+            !host.namespaces() && (policy.state.is_none() || host.private_home),
+        ),
         ("--max-output", limits.output.is_some()),
         ("--result json", policy.result),
         ("--max-memory", limits.memory.is_some()),
@@ -364,11 +372,14 @@ pub fn namespaces(policy: &Policy, host: &Host, supervised: bool) -> Vec<Namespa
 
 /// Options whose mechanism is the supervisor or the broker, which this version does not have.
 fn refuse_unbuilt(policy: &Policy) -> Result<()> {
-    let options = [
-        ("--listen", policy.network.listen != Listen::None),
-        ("--loopback host", policy.network.loopback == Loopback::Host),
-        ("--allow unix-datagram", policy.allow.contains(&Allowance::UnixDatagram)),
-    ];
+    let options = [("--listen", policy.network.listen != Listen::None)];
+    if policy.network.loopback == Loopback::Host {
+        // listen(2) on a socket that was never bound takes every interface, and nothing here rules bind(2) by address.
+        return Err(Error::refused(
+            "--loopback host is not available in this version: a server inside would be open to every interface",
+        )
+        .with_hint("reach a service of this host with `--connect PORT`"));
+    }
     match options.iter().find(|(_, asked)| *asked) {
         Some((option, _)) => Err(Error::refused(format!("{option} is not available in this version"))),
         None => Ok(()),
@@ -376,7 +387,7 @@ fn refuse_unbuilt(policy: &Policy) -> Result<()> {
 }
 
 /// Every promise that is lacking in one message, so that one look says all that must be decided.
-fn refuse_lacking(policy: &Policy, host: &Host, lacking: &[(Promise, Lack)]) -> Result<()> {
+fn refuse_lacking(host: &Host, lacking: &[(Promise, Lack)]) -> Result<()> {
     if lacking.is_empty() {
         return Ok(());
     }
@@ -402,11 +413,9 @@ fn refuse_lacking(policy: &Policy, host: &Host, lacking: &[(Promise, Lack)]) -> 
         .collect();
     let mut hint = hints.join("; ");
     if waivers.len() == lacking.len() {
-        let home = !host.namespaces() && policy.state.is_none();
-        let state = if home { "` and HOME with `--state DIR" } else { "" };
         let or = if hint.is_empty() { "" } else { "; or " };
         let them = if waivers.len() == 1 { "it" } else { "them" };
-        hint.push_str(&format!("{or}give {them} up with `{}{state}`", waivers.join(" ")));
+        hint.push_str(&format!("{or}give {them} up with `{}`", waivers.join(" ")));
     }
     let error = Error::refused(message);
     Err(if hint.is_empty() { error } else { error.with_hint(hint) })
@@ -427,10 +436,6 @@ fn refuse_options(policy: &Policy, host: &Host) -> Result<()> {
     ];
     if let Some((option, _)) = options.iter().find(|(_, asked)| *asked) {
         return Err(without_view(format!("{option} needs a mount namespace"), lack));
-    }
-    if policy.state.is_none() {
-        return Err(Error::refused(format!("HOME and /tmp cannot be private here: {}", lack.why))
-            .with_hint("keep HOME and TMPDIR in a directory of your own: `--state DIR`"));
     }
     Ok(())
 }

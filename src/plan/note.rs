@@ -83,6 +83,12 @@ fn files(note: &mut Note, plan: &Plan) {
         note.line("  this host gives no private view: paths are the host's own");
         note.line("    EACCES (Permission denied) on reading or listing: not granted; ask for `--ro PATH`");
         note.line("    EACCES on creating or changing: not a writable place; ask for `--rw PATH`");
+        if plan.process.seccomp.broker.metadata {
+            note.line(
+                "    EPERM on chmod, chown, touch, attributes: not a writable place; or a program that hides",
+            );
+            note.line("      its memory (unreadable file, PR_SET_DUMPABLE) asks, which is always refused");
+        }
         note.line("    /tmp, /dev/shm and new terminals cannot be used (EACCES): write to $TMPDIR or $HOME");
         note.line("    a directory with a secret in it can be used by name but not listed (as /etc may be)");
     }
@@ -140,7 +146,18 @@ fn network(note: &mut Note, plan: &Plan) {
         }
         (Inet::None, _) => {
             note.line("  none, no loopback either: EAFNOSUPPORT (Address family not supported by protocol)");
+            if !plan.has(Namespace::Mount) {
+                note.line("    a private loopback needs a network namespace, which this host does not give");
+            }
             note.line("    ask for `--connect PORT` (TCP) or `--net host`");
+        }
+    }
+    if plan.process.seccomp.broker.connect {
+        note.line(
+            "  UNIX sockets: streams by path work; abstract names give ECONNREFUSED, also among your own;",
+        );
+        if !plan.process.seccomp.unix_datagrams {
+            note.line("    datagrams EPROTONOSUPPORT: ask for `--allow unix-datagram`");
         }
     }
     note.line("  raw, packet and other special sockets: EAFNOSUPPORT, EPROTONOSUPPORT or EPERM, always");
@@ -167,8 +184,9 @@ fn processes(note: &mut Note, plan: &Plan) {
     );
     note.line("    keyrings and namespaces give EPERM");
     note.line(
-        "    bubblewrap, podman, and the sandboxes of Chromium and bazel need their option without sandbox",
+        "    bubblewrap, podman, and the sandboxes of Chromium and bazel need their option without sandbox;",
     );
+    note.line("    `--allow userns` gives user namespaces back, but no mounts");
     note.line(
         "  io_uring, clone3 and other new calls give ENOSYS (Function not implemented); callers fall back",
     );

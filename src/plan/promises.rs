@@ -4,6 +4,7 @@ use super::{Ceilings, Namespace, landlock_lack};
 use crate::enforce::cgroup::Mechanism;
 use crate::host::{Host, Lack, World};
 use crate::policy::{Net, Policy, Promise};
+use crate::supervise::broker::probe::Abilities;
 use crate::supervise::ceilings::DISK;
 use crate::view::sockets::RESOLVE_UNIX_ABI;
 
@@ -41,7 +42,12 @@ impl Facts<'_> {
             Promise::WriteScope => self.with_view("ruling writes", TRUNCATE_ABI),
             Promise::ReadScope => self.with_view("ruling reads", REFER_ABI),
             Promise::MetadataScope if self.view => kept(&["view"]),
-            Promise::MetadataScope => self.no_view("Landlock does not rule chmod, chown, utime and xattr"),
+            Promise::MetadataScope => match &self.host.broker {
+                Some(Abilities { metadata: Ok(()), .. }) => kept(&["broker"]),
+                Some(Abilities { metadata: Err(why), .. }) => self
+                    .no_view(&format!("the broker cannot be had ({why}), Landlock does not rule metadata")),
+                None => self.no_view("Landlock does not rule chmod, chown, utime and xattr"),
+            },
             Promise::PathHiding if self.view => kept(&["view"]),
             Promise::PathHiding => self.no_view("names can be hidden by a view only"),
             Promise::AliasFree if self.policy.waive.contains(&Promise::AliasFree) => {
@@ -117,7 +123,13 @@ impl Facts<'_> {
             (true, true) => kept(&["view", "ipc-namespace", "landlock"]),
             (true, false) => kept(&["view", "ipc-namespace"]),
             (false, true) => kept(&["landlock", "seccomp"]),
-            (false, false) => self.no_view("this kernel's Landlock does not rule pathname sockets"),
+            (false, false) => match &self.host.broker {
+                Some(Abilities { connect: Ok(()), .. }) => kept(&["broker", "landlock", "seccomp"]),
+                Some(Abilities { connect: Err(why), .. }) => self.no_view(&format!(
+                    "the broker cannot be had ({why}), this kernel's Landlock does not rule pathname sockets"
+                )),
+                None => self.no_view("this kernel's Landlock does not rule pathname sockets"),
+            },
         }
     }
 

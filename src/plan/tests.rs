@@ -2,7 +2,10 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+use std::result::Result as Either;
+
 use super::*;
+use crate::supervise::broker::probe::Abilities;
 use crate::view::{Entry, Origin, Source};
 
 fn host(abi: u32, world: World) -> Host {
@@ -10,7 +13,16 @@ fn host(abi: u32, world: World) -> Host {
         0 => Landlock::NotBuilt,
         abi => Landlock::Available { abi, errata: 0 },
     };
-    Host { uid: 1000, gid: 1000, landlock, world, cgroup: cgroup::Site::Nowhere, own_pid_max: false }
+    Host {
+        uid: 1000,
+        gid: 1000,
+        landlock,
+        world,
+        broker: None,
+        cgroup: cgroup::Site::Nowhere,
+        own_pid_max: false,
+        private_home: false,
+    }
 }
 
 fn missing() -> World {
@@ -78,20 +90,53 @@ fn every_lacking_promise_is_told_at_once_with_the_whole_remedy() {
     assert_eq!(text.matches("there is none").count(), 1, "{text}");
     assert_eq!(
         error.hint(),
-        Some(
-            "get some; or give them up with `--waive metadata-scope --waive socket-scope` and HOME with `--state DIR`"
-        )
+        Some("get some; or give them up with `--waive metadata-scope --waive socket-scope`")
     );
 }
 
 #[test]
-fn a_private_home_needs_a_view_or_a_state_directory() {
+fn a_private_home_without_a_view_needs_a_parent_that_removes_it() {
     let mut asked = policy(SECOND_TIER);
-    assert!(decide(&asked, &host(7, missing())).is_ok());
+    assert_eq!(decide(&asked, &host(7, missing())).unwrap().supervision, None);
     asked.state = None;
-    let error = decide(&asked, &host(7, missing())).unwrap_err();
-    assert!(error.hint().unwrap().contains("--state DIR"), "{error}");
-    assert!(decide(&asked, &host(7, World::User)).is_ok());
+    let supervision = decide(&asked, &host(7, missing())).unwrap().supervision.unwrap();
+    assert_eq!(supervision.reasons, ["HOME and TMPDIR, which have to be removed afterwards"]);
+    assert_eq!(decide(&asked, &host(7, World::User)).unwrap().supervision, None);
+    // It stands in the policy like one that was named, and is removed all the same.
+    asked.state = Some("/tmp/fresh".into());
+    let made = Host { private_home: true, ..host(7, missing()) };
+    assert!(decide(&asked, &made).unwrap().supervision.is_some());
+}
+
+fn with_broker(metadata: Either<(), &str>, connect: Either<(), &str>) -> Host {
+    let owned = |ability: Either<(), &str>| ability.map_err(str::to_owned);
+    let broker = Abilities { metadata: owned(metadata), connect: owned(connect) };
+    Host { broker: Some(broker), ..host(7, missing()) }
+}
+
+#[test]
+fn without_namespaces_the_broker_keeps_metadata_and_sockets() {
+    let plan = decide(&policy(&[]), &with_broker(Ok(()), Ok(()))).unwrap();
+    assert_eq!(plan.promises[&Promise::MetadataScope], ["broker"]);
+    assert_eq!(plan.promises[&Promise::SocketScope][0], "broker");
+    assert!(plan.process.seccomp.broker.metadata && plan.process.seccomp.broker.connect);
+    assert_eq!(plan.supervision.unwrap().reasons.len(), 2);
+    // From Landlock ABI 9 on connect needs no broker.
+    let newer = Landlock::Available { abi: 9, errata: 0 };
+    let plan = decide(&policy(&[]), &Host { landlock: newer, ..with_broker(Ok(()), Ok(())) }).unwrap();
+    assert_eq!(plan.promises[&Promise::SocketScope], ["landlock", "seccomp"]);
+    assert!(plan.process.seccomp.broker.metadata && !plan.process.seccomp.broker.connect);
+}
+
+#[test]
+fn what_the_broker_cannot_do_is_refused_with_its_reason() {
+    let error = decide(&policy(&[]), &with_broker(Ok(()), Err("no pidfd_getfd"))).unwrap_err().to_string();
+    assert!(
+        error.starts_with("socket-scope cannot be kept: ") && error.contains("no pidfd_getfd"),
+        "{error}"
+    );
+    let error = decide(&policy(&[]), &with_broker(Err("busy"), Err("busy"))).unwrap_err().to_string();
+    assert!(error.starts_with("metadata-scope and socket-scope cannot be kept: "), "{error}");
 }
 
 #[test]

@@ -8,11 +8,13 @@
 #![forbid(unsafe_code)]
 
 mod bounded;
+pub mod broker;
 pub mod ceilings;
 pub mod init;
 pub mod link;
 pub mod monitor;
 pub mod output;
+pub mod private;
 pub mod result;
 mod sample;
 mod scrub;

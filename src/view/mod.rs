@@ -17,7 +17,7 @@ pub mod system;
 pub mod toolchains;
 pub mod trace;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
@@ -142,6 +142,8 @@ pub struct View {
     /// HOME and TMPDIR of the command.
     pub home: PathBuf,
     pub tmp: PathBuf,
+    /// Sockets of other programs, by device and inode number, that lie in a writable root.
+    pub foreign_sockets: HashSet<(u64, u64)>,
     /// The directory that `--state` names.
     pub state: Option<State>,
     /// Variables by which tools are found when HOME is elsewhere, and where each points.
@@ -179,6 +181,7 @@ impl View {
             roots: Vec::new(),
             home,
             tmp: "/tmp".into(),
+            foreign_sockets: HashSet::new(),
             state: None,
             tools: Vec::new(),
             unguarded: Vec::new(),
@@ -206,6 +209,9 @@ impl View {
             view.pin_parents();
         } else {
             direct::reduce(&mut view)?;
+            if host.brokered().connect {
+                sockets::note(&mut view)?;
+            }
         }
         Ok(view)
     }

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::caller::{Caller, read_proc};
-use super::trace::trace;
+use super::trace::{object, trace};
 use super::{Access, Backing, Origin, Place, Source, View};
 use crate::error::{Error, Result};
 use crate::host::Host;
@@ -14,8 +14,9 @@ use crate::host::Host;
 /// The Landlock version that rules pathname sockets by itself (LANDLOCK_ACCESS_FS_RESOLVE_UNIX, Linux 7.1).
 pub const RESOLVE_UNIX_ABI: u32 = 9;
 
+const LIST: &str = "/proc/net/unix";
+
 pub fn cover(view: &mut View, host: &Host, _caller: &Caller) -> Result<()> {
-    const LIST: &str = "/proc/net/unix";
     if host.landlock.abi() >= RESOLVE_UNIX_ABI {
         return Ok(());
     }
@@ -25,6 +26,7 @@ pub fn cover(view: &mut View, host: &Host, _caller: &Caller) -> Result<()> {
         if !view.is_visible(&traced.path) || view.entries.contains_key(&traced.path) {
             continue;
         }
+        view.foreign_sockets.extend(traced.stat().map(|stat| object(&stat)));
         let place = Place {
             path: traced.path,
             access: Access::Hidden,
@@ -34,6 +36,14 @@ pub fn cover(view: &mut View, host: &Host, _caller: &Caller) -> Result<()> {
         };
         view.insert(place, Source::None);
     }
+    Ok(())
+}
+
+/// Where nothing can be covered: which sockets the broker must not connect to.
+pub fn note(view: &mut View) -> Result<()> {
+    let list = read_proc(LIST).map_err(|error| Error::path("read", LIST, error))?;
+    let found = names(&list).filter_map(|named| trace(&named).ok()?.stat().ok());
+    view.foreign_sockets.extend(found.map(|stat| object(&stat)));
     Ok(())
 }
 

@@ -4,6 +4,8 @@
  *   container-root  the same for uid 0 without CAP_SYS_ADMIN, as in a container
  *   no-landlock     landlock_create_ruleset(2) answers as a kernel without it
  *   landlock-off    ... as one that has it switched off
+ *   listener-held   somebody listens to this chain of filters already, as a container engine may
+ *   no-getfd        pidfd_getfd(2) is refused
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -15,6 +17,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -52,11 +55,11 @@ static void own_namespace(void)
 	write_to("/proc/sys/user/max_user_namespaces", "0");
 }
 
-static void answer_landlock(int error)
+static void answer(unsigned call, int error)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_landlock_create_ruleset, 0, 1),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
@@ -64,6 +67,33 @@ static void answer_landlock(int error)
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
 		die("seccomp");
+}
+
+/* The listener lives in a child that ends with this process. */
+static void hold_listener(void)
+{
+	struct sock_filter code[] = { BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
+	struct sock_fprog program = { 1, code };
+	pid_t self = getpid();
+	int listener;
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		die("no_new_privs");
+	listener = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+	if (listener < 0)
+		die("listener");
+	if (fork() == 0) {
+		/* Not by a death signal: Landlock keeps a dying command from sending one. */
+		struct pollfd parent = { (int)syscall(SYS_pidfd_open, self, 0), POLLIN, 0 };
+
+		for (int fd = 0; fd < 1024; fd++)
+			if (fd != listener && fd != parent.fd)
+				close(fd);
+		while (getppid() == self)
+			poll(&parent, 1, -1);
+		_exit(0);
+	}
+	close(listener);
 }
 
 int main(int argc, char **argv)
@@ -77,9 +107,13 @@ int main(int argc, char **argv)
 		if (prctl(PR_CAPBSET_DROP, SYS_ADMIN, 0, 0, 0))
 			die("capbset");
 	} else if (!strcmp(argv[1], "no-landlock")) {
-		answer_landlock(ENOSYS);
+		answer(SYS_landlock_create_ruleset, ENOSYS);
 	} else if (!strcmp(argv[1], "landlock-off")) {
-		answer_landlock(EOPNOTSUPP);
+		answer(SYS_landlock_create_ruleset, EOPNOTSUPP);
+	} else if (!strcmp(argv[1], "listener-held")) {
+		hold_listener();
+	} else if (!strcmp(argv[1], "no-getfd")) {
+		answer(SYS_pidfd_getfd, EPERM);
 	} else {
 		return 99;
 	}

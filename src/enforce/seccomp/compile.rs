@@ -11,7 +11,7 @@
 
 use seccompiler::sock_filter;
 
-use super::row::{Relation, Test, Width};
+use super::row::{BROKER, Relation, Test, Width};
 use super::{Arch, Program};
 
 // linux/bpf_common.h
@@ -49,6 +49,8 @@ impl Outcome {
     pub fn add(&mut self, errno: i32, tests: &'static [Test]) {
         match self {
             Outcome::Errno(_) => {}
+            // The broker is asked about what no other rule has denied.
+            Outcome::Judge(rules) if errno == BROKER => rules.push((errno, tests)),
             _ if tests.is_empty() => *self = Outcome::Errno(errno),
             Outcome::Judge(rules) => rules.push((errno, tests)),
             Outcome::Allow => *self = Outcome::Judge(vec![(errno, tests)]),
@@ -65,6 +67,9 @@ enum Target {
 }
 
 fn errno(errno: i32) -> Target {
+    if errno == BROKER {
+        return Target::Return(libc::SECCOMP_RET_USER_NOTIF);
+    }
     Target::Return(libc::SECCOMP_RET_ERRNO | errno.unsigned_abs())
 }
 

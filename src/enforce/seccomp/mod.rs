@@ -19,10 +19,12 @@ mod table;
 mod tests;
 
 use std::io;
+use std::os::fd::OwnedFd;
 
 use crate::error::Error;
+use crate::sys;
 use compile::Outcome;
-pub use row::{Group, Relation, Row, Test, When, Width};
+pub use row::{BROKER, Group, Relation, Row, Test, When, Width};
 pub use table::LAST_VETTED;
 
 /// What the filter of one run depends on.
@@ -35,8 +37,27 @@ pub struct Rules {
     pub namespaces: bool,
     /// The command may call listen(2), on sockets of any family.
     pub listen: bool,
+    /// What the supervisor's broker is asked about.
+    pub broker: Brokered,
+    /// UNIX datagram sockets pass although the broker cannot see where they send to.
+    pub unix_datagrams: bool,
     /// A PID namespace keeps processes outside from being named.
     pub own_processes: bool,
+}
+
+/// Calls that no other layer of this host rules, and that are rare enough to ask a parent about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Brokered {
+    /// Mode, owner, times, extended attributes, inode flags.
+    pub metadata: bool,
+    /// connect(2); datagrams over UNIX sockets are then refused, since their destination lies in memory.
+    pub connect: bool,
+}
+
+impl Brokered {
+    pub fn any(self) -> bool {
+        self.metadata || self.connect
+    }
 }
 
 /// Which IPv4 and IPv6 sockets can be made.
@@ -113,6 +134,13 @@ pub fn install(programs: &[Program]) -> io::Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// The same, for programs that ask a broker: the last one makes the listener.
+pub fn install_brokered(programs: &[Program]) -> io::Result<OwnedFd> {
+    let (last, others) = programs.split_last().ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
+    install(others)?;
+    sys::install_listening_filter(last)
 }
 
 /// Every row that this architecture has a number for, in the table's order, with the group it belongs to.

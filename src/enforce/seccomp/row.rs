@@ -48,9 +48,15 @@ pub enum When {
     SomeInet,
     TcpOnly,
     AllInet,
+    BrokeredMetadata,
+    BrokeredConnect,
+    NoUnixDatagrams,
     SharedProcesses,
     OwnProcesses,
 }
+
+/// In the place of an errno: the broker answers.
+pub const BROKER: i32 = 0;
 
 impl When {
     pub fn holds(self, rules: &Rules) -> bool {
@@ -63,6 +69,9 @@ impl When {
             When::SomeInet => rules.inet != Inet::None,
             When::TcpOnly => rules.inet == Inet::Tcp,
             When::AllInet => rules.inet == Inet::All,
+            When::BrokeredMetadata => rules.broker.metadata,
+            When::BrokeredConnect => rules.broker.connect,
+            When::NoUnixDatagrams => rules.broker.connect && !rules.unix_datagrams,
             When::SharedProcesses => !rules.own_processes,
             When::OwnProcesses => rules.own_processes,
         }

@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 use libc::{EAFNOSUPPORT, ENOPROTOOPT, ENOSYS, EOPNOTSUPP, EPERM, EPROTONOSUPPORT};
 
 use super::Arch;
-use super::row::{Group, Row, Test, When, any, call, is, is_not, masked, not_null, same, x86};
+use super::row::{BROKER, Group, Row, Test, When, any, call, is, is_not, masked, not_null, same, x86};
 
 /// The newest call read and judged: fchroot, Linux 7.3.
 pub const LAST_VETTED: u32 = 472;
@@ -392,10 +392,81 @@ pub const TABLE: &[Group] = &[
         ],
     },
     Group {
+        name: "unix-datagrams",
+        errno: EPROTONOSUPPORT,
+        when: When::NoUnixDatagrams,
+        reason: "a datagram's destination lies in memory, where it can change after it was looked at",
+        rows: &[
+            // SOCK_RAW (3) means SOCK_DGRAM (2) to this family.
+            SOCKET.when(&[is(0, UNIX), masked(1, 0xe, 2)]),
+            call("socketpair", 53, 199).when(&[is(0, UNIX), masked(1, 0xe, 2)]),
+        ],
+    },
+    Group {
+        name: "inode-settings",
+        errno: EPERM,
+        when: When::BrokeredMetadata,
+        reason: "inode settings with a call of their own, through a descriptor that may be read-only",
+        rows: &[
+            // FS_IOC_SETVERSION and its 32-bit form, EXT4_IOC_SETVERSION, FS_IOC_SET_ENCRYPTION_POLICY,
+            // FS_IOC_ENABLE_VERITY, FAT_IOCTL_SET_ATTRIBUTES, BTRFS_IOC_SUBVOL_SETFLAGS,
+            // BTRFS_IOC_SET_RECEIVED_SUBVOL (linux/fs.h, fscrypt.h, fsverity.h, msdos_fs.h, btrfs.h).
+            IOCTL.when(&[is(1, 0x4008_7602)]),
+            IOCTL.when(&[is(1, 0x4004_7602)]),
+            IOCTL.when(&[is(1, 0x4008_6604)]),
+            IOCTL.when(&[is(1, 0x800c_6613)]),
+            IOCTL.when(&[is(1, 0x4080_6685)]),
+            IOCTL.when(&[is(1, 0x4004_7211)]),
+            IOCTL.when(&[is(1, 0x4008_941a)]),
+            IOCTL.when(&[is(1, 0xc0c8_9425)]),
+        ],
+    },
+    Group {
         name: "listen",
         errno: EPERM,
         when: When::NoListen,
         reason: "listening on an unbound socket takes a port that no bind rule sees",
         rows: &[call("listen", 50, 201)],
+    },
+    // Last: a broker is asked only about what no rule above has denied.
+    Group {
+        name: "metadata",
+        errno: BROKER,
+        when: When::BrokeredMetadata,
+        reason: "Landlock rules no metadata; the broker acts on the one object that it has looked at",
+        rows: &[
+            x86("chmod", 90),
+            call("fchmod", 91, 52),
+            call("fchmodat", 268, 53),
+            same("fchmodat2", 452),
+            x86("chown", 92),
+            x86("lchown", 94),
+            call("fchown", 93, 55),
+            call("fchownat", 260, 54),
+            x86("utime", 132),
+            x86("utimes", 235),
+            x86("futimesat", 261),
+            call("utimensat", 280, 88),
+            call("setxattr", 188, 5),
+            call("lsetxattr", 189, 6),
+            call("fsetxattr", 190, 7),
+            same("setxattrat", 463),
+            call("removexattr", 197, 14),
+            call("lremovexattr", 198, 15),
+            call("fremovexattr", 199, 16),
+            same("removexattrat", 466),
+            same("file_setattr", 469),
+            // FS_IOC_SETFLAGS, its 32-bit form, FS_IOC_FSSETXATTR (linux/fs.h).
+            IOCTL.when(&[is(1, 0x4008_6602)]),
+            IOCTL.when(&[is(1, 0x4004_6602)]),
+            IOCTL.when(&[is(1, 0x401c_5820)]),
+        ],
+    },
+    Group {
+        name: "connect",
+        errno: BROKER,
+        when: When::BrokeredConnect,
+        reason: "below Landlock ABI 9 a pathname socket outside could be reached",
+        rows: &[call("connect", 42, 203)],
     },
 ];

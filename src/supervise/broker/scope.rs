@@ -1,0 +1,110 @@
+//! Which objects the command may change: what lies beneath a writable root, and what has no place in any tree.
+
+use std::collections::HashSet;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use rustix::fs::{CWD, fstat, fstatfs, readlinkat};
+use rustix::io::{Errno, Result};
+
+/// linux/magic.h: pipes, sockets, anonymous inodes.
+const PLACELESS: [u64; 3] = [0x5049_5045, 0x534f_434b, 0x0904_1934];
+const TMPFS_MAGIC: u64 = 0x0102_1994;
+
+#[derive(Debug, Default)]
+pub struct Scope {
+    /// Canonical.
+    roots: Vec<PathBuf>,
+    /// Device and inode number of sockets of other programs that were there before.
+    foreign: HashSet<(u64, u64)>,
+    internet: Internet,
+}
+
+/// Where internet sockets may be connected to; which of them can be made at all is the filter's rule.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Internet {
+    #[default]
+    Nowhere,
+    /// These TCP ports. Landlock's rule does not reach the broker, which is not under it.
+    Ports(Vec<u16>),
+    Anywhere,
+}
+
+impl Scope {
+    pub fn new(roots: Vec<PathBuf>, foreign: HashSet<(u64, u64)>, internet: Internet) -> Scope {
+        Scope { roots, foreign, internet }
+    }
+
+    pub fn may_reach(&self, port: u16) -> Result<()> {
+        match &self.internet {
+            Internet::Anywhere => Ok(()),
+            Internet::Ports(ports) if ports.contains(&port) => Ok(()),
+            Internet::Ports(_) | Internet::Nowhere => Err(Errno::ACCESS),
+        }
+    }
+
+    /// EPERM unless the object is the command's to change. The place is asked of the kernel for the descriptor
+    /// itself: whatever names are swapped meanwhile, it is this object that was judged and that is acted on.
+    pub fn may_change(&self, object: BorrowedFd<'_>) -> Result<()> {
+        if self.is_beneath(object)? || is_placeless(object)? { Ok(()) } else { Err(Errno::PERM) }
+    }
+
+    /// A socket that a process inside has made.
+    pub fn may_connect(&self, socket: BorrowedFd<'_>) -> Result<()> {
+        let stat = fstat(socket)?;
+        if self.is_beneath(socket)? && !self.foreign.contains(&(stat.st_dev, stat.st_ino)) {
+            Ok(())
+        } else {
+            Err(Errno::ACCESS)
+        }
+    }
+
+    fn is_beneath(&self, object: BorrowedFd<'_>) -> Result<bool> {
+        let path = path_of(object)?;
+        Ok(self.roots.iter().any(|root| {
+            let root = root.as_os_str().as_bytes();
+            path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+        }))
+    }
+}
+
+/// The kernel's name for what is open; " (deleted)" follows where the name is gone.
+pub fn path_of(object: BorrowedFd<'_>) -> Result<Vec<u8>> {
+    Ok(readlinkat(CWD, format!("/proc/self/fd/{}", object.as_raw_fd()), Vec::new())?.into_bytes())
+}
+
+/// A pipe, a socket pair, a memfd: made by somebody and to be found nowhere.
+fn is_placeless(object: BorrowedFd<'_>) -> Result<bool> {
+    let kind = fstatfs(object)?.f_type as u64;
+    if PLACELESS.contains(&kind) {
+        return Ok(true);
+    }
+    // memfd_create(2): on an internal tmpfs, by a name that no path can have, since a path has no such root.
+    Ok(kind == TMPFS_MAGIC && path_of(object)?.starts_with(b"/memfd:") && fstat(object)?.st_nlink == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn what_lies_beneath_a_root_may_be_changed_and_its_neighbour_may_not() {
+        let dir = std::env::temp_dir().join(format!("confine-scope-{}", std::process::id()));
+        std::fs::create_dir_all(dir.join("root/deep")).unwrap();
+        std::fs::create_dir_all(dir.join("rooted")).unwrap();
+        let scope =
+            Scope::new(vec![dir.canonicalize().unwrap().join("root")], HashSet::new(), Internet::Nowhere);
+        let judge = |name: &str| scope.may_change(std::fs::File::open(dir.join(name)).unwrap().as_fd());
+        assert_eq!((judge("root"), judge("root/deep")), (Ok(()), Ok(())));
+        assert_eq!((judge("rooted"), judge(".")), (Err(Errno::PERM), Err(Errno::PERM)));
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_pipe_is_nobodys_file() {
+        let (reader, _writer) = std::io::pipe().unwrap();
+        assert_eq!(Scope::default().may_change(reader.as_fd()), Ok(()));
+    }
+}

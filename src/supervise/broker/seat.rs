@@ -1,0 +1,83 @@
+//! How the listener gets from the command's process, which makes it, to the monitor, where the broker serves it.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::thread;
+
+use rustix::io::{IoSlice, IoSliceMut};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recv, recvmsg, send, sendmsg,
+};
+
+use super::{Broker, Scope};
+use crate::enforce::credentials;
+use crate::enforce::seccomp::Arch;
+use crate::supervise::link;
+use crate::sys;
+
+/// Both ends, made before the processes part.
+pub struct Seat {
+    outer: OwnedFd,
+    inner: OwnedFd,
+}
+
+impl Seat {
+    pub fn new() -> io::Result<Seat> {
+        let (outer, inner) = link::pair()?;
+        Ok(Seat { outer, inner })
+    }
+
+    /// In the monitor. Serves from the moment the listener arrives; if none does, there is no command either.
+    pub fn serve(self, scope: Scope, arch: Arch) -> io::Result<()> {
+        drop(self.inner);
+        let outer = self.outer;
+        let thread = thread::Builder::new().name("broker".to_owned());
+        let run = move || {
+            // The monitor may need some; the broker does no more than the command could.
+            if credentials::drop_all_capabilities().is_err() {
+                sys::leave(125);
+            }
+            let Ok(listener) = receive(&outer) else { return };
+            if send(&outer, b"!", SendFlags::NOSIGNAL).is_ok() {
+                drop(outer);
+                Broker::new(listener, scope, arch).serve();
+            }
+        };
+        thread.spawn(run).map(drop)
+    }
+
+    /// In the command's process: hands the listener over and waits until it is served.
+    pub fn hand_over(self, listener: OwnedFd) -> io::Result<()> {
+        drop(self.outer);
+        let descriptors = [listener.as_fd()];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        sendmsg(&self.inner, &[IoSlice::new(b"!")], &mut control, SendFlags::NOSIGNAL)?;
+        // No descriptor of it may stay here: the broker must see when nobody is left to ask.
+        drop(listener);
+        match recv(&self.inner, &mut [0u8; 1][..], RecvFlags::empty())? {
+            (1, _) => Ok(()),
+            _ => Err(io::Error::from_raw_os_error(libc::EPIPE)),
+        }
+    }
+}
+
+fn receive(outer: &OwnedFd) -> io::Result<OwnedFd> {
+    let mut byte = [0];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    recvmsg(outer, &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(mut descriptors) = message
+            && let Some(listener) = descriptors.next()
+        {
+            return Ok(listener);
+        }
+    }
+    Err(io::Error::from_raw_os_error(libc::EPIPE))
+}
