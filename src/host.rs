@@ -106,12 +106,22 @@ impl Host {
         !matches!(self.world, World::Missing(_))
     }
 
+    /// For an option that needs the broker on a host with namespaces too. No thread may have been started.
+    pub fn look_for_broker(&mut self) {
+        if self.broker.is_none() {
+            self.broker = Some(probe());
+        }
+    }
+
     /// Which calls the broker is asked about: those that nothing else here rules.
     pub fn brokered(&self) -> Brokered {
-        let Some(abilities) = &self.broker else { return Brokered::default() };
+        let Some(abilities) = self.broker.as_ref().filter(|_| !self.namespaces()) else {
+            return Brokered::default();
+        };
         Brokered {
             metadata: abilities.metadata.is_ok(),
             connect: abilities.connect.is_ok() && self.landlock.abi() < RESOLVE_UNIX_ABI,
+            listen: false,
         }
     }
 

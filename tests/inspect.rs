@@ -278,7 +278,7 @@ fn a_refusal_is_in_the_status_line_whichever_step_it_comes_from() {
         for (options, command, code, sequence) in [
             ("--ro /nonexistent", "true", 125, &["refused"][..]),
             ("--namespaces off --state s", "true", 125, &["refused"]),
-            ("--listen any", "true", 125, &["refused"]),
+            ("--loopback host", "true", 125, &["refused"]),
             (from_outside.as_str(), "true", 125, &["refused"]),
             ("", "no-such-command", 127, &["started", "refused"]),
             ("", "/etc/passwd", 126, &["started", "refused"]),

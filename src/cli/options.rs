@@ -195,7 +195,8 @@ pub const RUN: &[Row] = &[
         "listen",
         Value::Word("PORT|any"),
         "Let COMMAND accept TCP connections from outside at this port",
-        "A port is 1 to 65535; any is every port. May be given several times.",
+        "A port is 1 to 65535; any is every port. May be given several times. On the host's network; nothing can be \
+         connected to but what --connect names. Needs a parent, which rules listen.",
     )
     .repeat(),
     row(

@@ -14,7 +14,7 @@ use crate::enforce::{self, cgroup, descriptors, exec, mounts, standard};
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::plan::{self, Plan};
-use crate::policy::{Policy, env_file};
+use crate::policy::{Listen, Policy, env_file};
 use crate::record::{self, Record, Timings};
 use crate::supervise::private::Private;
 use crate::view::caller::Caller;
@@ -79,6 +79,9 @@ pub fn enter(policy: &Policy, timings: &mut Timings) -> Result<Entered> {
     let mut host = Host::enter(policy.namespaces)?;
     if policy.user.is_some() && host.uid != 0 {
         return Err(Error::refused("--user is for root"));
+    }
+    if policy.network.listen != Listen::None {
+        host.look_for_broker();
     }
     let wanted = plan::wanted_of_tree(&policy.limits, &host);
     if wanted.any() {

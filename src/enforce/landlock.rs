@@ -76,7 +76,10 @@ fn restrict(
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(abi))?;
     if asked.connect.is_some() {
-        ruleset = ruleset.handle_access(AccessNet::BindTcp | AccessNet::ConnectTcp)?;
+        ruleset = ruleset.handle_access(AccessNet::ConnectTcp)?;
+    }
+    if asked.bind.is_some() {
+        ruleset = ruleset.handle_access(AccessNet::BindTcp)?;
     }
     let scopes = Scope::from_all(abi);
     if !scopes.is_empty() {
@@ -102,6 +105,9 @@ fn restrict(
     }
     for port in asked.connect.iter().flatten() {
         created = created.add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;
+    }
+    for port in asked.bind.iter().flatten() {
+        created = created.add_rule(NetPort::new(*port, AccessNet::BindTcp))?;
     }
     match created.restrict_self()?.ruleset {
         RulesetStatus::FullyEnforced => Ok(()),

@@ -30,7 +30,7 @@ use crate::error::{Error, Result, paste, show};
 use crate::plan::{Namespace, Plan};
 use crate::policy::Git;
 use crate::record::{Record, Timings};
-use crate::supervise::broker::{Internet, Scope, Seat};
+use crate::supervise::broker::{Internet, Scope, Seat, Serving};
 use crate::supervise::ceilings::Ceilings;
 use crate::supervise::monitor::Monitor;
 use crate::supervise::output::Output;
@@ -78,10 +78,12 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
         }
     }
     timings.mark("namespaces");
-    let brokered = plan.process.seccomp.broker.any();
-    let seat = match brokered.then(Seat::new) {
+    let serving = match plan.process.seccomp.broker.any().then(Seat::new) {
         None => None,
-        Some(seat) => Some(seat.map_err(|error| Error::step("make the broker's socket", error))?),
+        Some(seat) => {
+            let seat = seat.map_err(|error| Error::step("make the broker's socket", error))?;
+            Some(Serving { seat, scope: broker_scope(plan, &view), arch: native()? })
+        }
     };
     // From here on there may be two of us: the monitor waits, the child goes on.
     let before = match &plan.supervision {
@@ -123,7 +125,6 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
                 }
                 Role::Monitor { init, link, surroundings } => {
                     // What is open here would be kept busy for as long as the command runs.
-                    let scope = broker_scope(plan, &view);
                     drop((view, target));
                     plan.process.descriptors.iter().copied().for_each(sys::close);
                     let mut monitor = Monitor::new(link, init, namespace, surroundings)?;
@@ -140,9 +141,9 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
                         monitor.watch_ceilings(ceilings)?;
                     }
                     credentials::drop_capabilities(&plan.process, looks | needs)?;
-                    if let Some(seat) = seat {
-                        let arch = native()?;
-                        seat.serve(scope, arch).map_err(|error| Error::step("start the broker", error))?;
+                    // After unshare(CLONE_NEWPID) no thread can be started here: there the init serves.
+                    if let Some(serving) = serving.filter(|_| !namespace) {
+                        serving.serve().map_err(|error| Error::step("start the broker", error))?;
                     }
                     return Ok(record.ended(plan, &monitor.run(), watched));
                 }
@@ -167,9 +168,10 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
     let _served = before.is_none().then_some(served);
     enter_directory(caller)?;
     let handed = standard::reopen(&caller.standard, viewed)?;
-    if let Some(before) = before {
-        supervise::init::become_init(before, &plan.process)?;
-    }
+    let seat = match before {
+        Some(before) => supervise::init::become_init(before, &plan.process, serving)?,
+        None => None,
+    };
     // After unshare, or the limit of processes would count the host's.
     limits::apply(&plan.process.limits, plan.supervision.is_some())?;
     let emptied = credentials::apply(&plan.process)?;
@@ -210,7 +212,12 @@ fn broker_scope(plan: &Plan, view: &View) -> Scope {
         (Inet::Tcp, Some(ports)) => Internet::Ports(ports.clone()),
         _ => Internet::Nowhere,
     };
-    Scope::new(writable_roots(view), view.foreign_sockets.clone(), internet)
+    let serving = match &plan.world.ruleset.bind {
+        _ if !plan.process.seccomp.broker.listen => Internet::Nowhere,
+        None => Internet::Anywhere,
+        Some(ports) => Internet::Ports(ports.clone()),
+    };
+    Scope::new(writable_roots(view), view.foreign_sockets.clone(), internet).serving(serving)
 }
 
 fn native() -> Result<seccomp::Arch> {

@@ -168,6 +168,8 @@ pub struct Ruleset {
     pub abi: u32,
     /// TCP ports that may be connected to; None leaves TCP to the other layers.
     pub connect: Option<Vec<u16>>,
+    /// TCP ports that may be bound and listened on; None leaves that to the other layers.
+    pub bind: Option<Vec<u16>>,
 }
 
 /// What is applied to each spawned process.
@@ -195,14 +197,15 @@ impl Plan {
         let supervision = supervision(policy, host);
         let namespaces = namespaces(policy, host, supervision.is_some());
         refuse_without_view(view, host)?;
-        let inet = match (policy.network.net, policy.network.connect.is_empty(), policy.network.loopback) {
+        let inet = match (policy.network.net, policy.network.is_ruled(), policy.network.loopback) {
             (Net::Host, ..) => seccomp::Inet::All,
-            (Net::None, false, _) => seccomp::Inet::Tcp,
-            (Net::None, true, Loopback::Private) if namespaces.contains(&Namespace::Network) => {
+            (Net::None, true, _) => seccomp::Inet::Tcp,
+            (Net::None, false, Loopback::Private) if namespaces.contains(&Namespace::Network) => {
                 seccomp::Inet::All
             }
-            (Net::None, true, _) => seccomp::Inet::None,
+            (Net::None, false, _) => seccomp::Inet::None,
         };
+        let serves = policy.network.listen != Listen::None;
         let ports = inet == seccomp::Inet::Tcp;
         let rules = seccomp::Rules {
             inet,
@@ -210,8 +213,8 @@ impl Plan {
             namespaces: policy.allow.contains(&Allowance::Userns),
             // Without a parent listen(2) cannot be told apart by family, and a socket that was never bound
             // listens on a port of the kernel's choice.
-            listen: !ports,
-            broker: host.brokered(),
+            listen: !ports || serves,
+            broker: seccomp::Brokered { listen: serves, ..host.brokered() },
             unix_datagrams: policy.allow.contains(&Allowance::UnixDatagram),
             own_processes: namespaces.contains(&Namespace::Pid),
         };
@@ -224,6 +227,11 @@ impl Plan {
                 ruleset: Ruleset {
                     abi: host.landlock.abi(),
                     connect: ports.then(|| policy.network.connect.iter().copied().collect()),
+                    bind: match &policy.network.listen {
+                        Listen::Any => None,
+                        Listen::None => ports.then(Vec::new),
+                        Listen::Ports(list) => Some(list.iter().copied().collect()),
+                    },
                 },
                 loopback: inet == seccomp::Inet::All && namespaces.contains(&Namespace::Network),
                 tmp: policy.limits.tmp,
@@ -326,6 +334,7 @@ pub fn supervision(policy: &Policy, host: &Host) -> Option<Supervision> {
             host.namespaces() && host.landlock.abi() < 6,
         ),
         ("--timeout", limits.timeout.is_some()),
+        ("--listen", policy.network.listen != Listen::None),
         ("metadata-scope, which needs a broker without namespaces", host.brokered().metadata),
         ("socket-scope, which needs a broker without namespaces", host.brokered().connect),
         (
@@ -372,7 +381,6 @@ pub fn namespaces(policy: &Policy, host: &Host, supervised: bool) -> Vec<Namespa
 
 /// Options whose mechanism is the supervisor or the broker, which this version does not have.
 fn refuse_unbuilt(policy: &Policy) -> Result<()> {
-    let options = [("--listen", policy.network.listen != Listen::None)];
     if policy.network.loopback == Loopback::Host {
         // listen(2) on a socket that was never bound takes every interface, and nothing here rules bind(2) by address.
         return Err(Error::refused(
@@ -380,10 +388,7 @@ fn refuse_unbuilt(policy: &Policy) -> Result<()> {
         )
         .with_hint("reach a service of this host with `--connect PORT`"));
     }
-    match options.iter().find(|(_, asked)| *asked) {
-        Some((option, _)) => Err(Error::refused(format!("{option} is not available in this version"))),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// Every promise that is lacking in one message, so that one look says all that must be decided.

@@ -137,9 +137,24 @@ fn network(note: &mut Note, plan: &Plan) {
         (Inet::Tcp, _) => {
             let ports = plan.world.ruleset.connect.as_deref().unwrap_or_default();
             let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
-            note.line(&format!("  connections over TCP to port {} only", ports.join(", ")));
+            let to = if ports.is_empty() {
+                "nowhere".to_owned()
+            } else {
+                format!("to port {} only", ports.join(", "))
+            };
+            note.line(&format!("  connections over TCP {to}"));
             note.line("    EACCES (Permission denied) on connect: another port; ask for `--connect PORT`");
-            note.line("    EACCES or EPERM on bind and listen: nothing can be served");
+            match &plan.world.ruleset.bind {
+                None => note.line("  servers on any TCP port, reachable from outside"),
+                Some(ports) if ports.is_empty() => {
+                    note.line("    EACCES or EPERM on bind and listen: nothing can be served; ask for `--listen PORT`");
+                }
+                Some(ports) => {
+                    let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+                    note.line(&format!("  servers on TCP port {}, reachable from outside", ports.join(", ")));
+                    note.line("    EACCES on bind and listen: another port; ask for `--listen PORT`");
+                }
+            }
             note.line(
                 "    EPROTONOSUPPORT or EAFNOSUPPORT: UDP and all other protocols; names need port 53 too",
             );

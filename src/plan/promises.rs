@@ -3,7 +3,7 @@
 use super::{Ceilings, Namespace, landlock_lack};
 use crate::enforce::cgroup::Mechanism;
 use crate::host::{Host, Lack, World};
-use crate::policy::{Net, Policy, Promise};
+use crate::policy::{Listen, Net, Policy, Promise};
 use crate::supervise::broker::probe::Abilities;
 use crate::supervise::ceilings::DISK;
 use crate::view::sockets::RESOLVE_UNIX_ABI;
@@ -100,8 +100,16 @@ impl Facts<'_> {
         if self.policy.network.net == Net::Host {
             return kept(&["seccomp"]);
         }
-        if !self.policy.network.connect.is_empty() {
+        if let (Some(Abilities { connect: Err(why), .. }), true) =
+            (&self.host.broker, self.policy.network.listen != Listen::None)
+        {
+            return lacking(&format!("ruling listen needs a broker, which cannot be had here ({why})"), None);
+        }
+        if self.policy.network.is_ruled() {
             return match landlock_lack(self.host.landlock, PORTS_ABI, "ruling TCP ports") {
+                None if self.policy.network.listen != Listen::None => {
+                    kept(&["landlock", "seccomp", "broker"])
+                }
                 None => kept(&["landlock", "seccomp"]),
                 Some(lack) => Outcome::Lacking(lack),
             };

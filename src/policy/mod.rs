@@ -104,7 +104,12 @@ pub struct Network {
 impl Network {
     /// Whether the run has nothing to do with the host's network.
     pub fn is_own(&self) -> bool {
-        self.net == Net::None && self.connect.is_empty() && self.loopback != Loopback::Host
+        self.net == Net::None && !self.is_ruled() && self.loopback != Loopback::Host
+    }
+
+    /// Whether TCP ports of the host's network are granted one by one.
+    pub fn is_ruled(&self) -> bool {
+        !self.connect.is_empty() || self.listen != Listen::None
     }
 }
 

@@ -13,6 +13,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{Pid, getpgid, getpgrp};
 use rustix::process::{WaitOptions, wait};
 
+use super::broker::{Seat, Serving};
 use super::link::{Link, Message};
 use super::surroundings::{Surroundings, now};
 use super::tree;
@@ -37,7 +38,7 @@ impl Before {
 }
 
 /// Forks the command's process, which returns. The init does not: it ends with this call.
-pub fn become_init(before: Before, process: &Process) -> Result<()> {
+pub fn become_init(before: Before, process: &Process, serving: Option<Serving>) -> Result<Option<Seat>> {
     let failed = |what: &'static str| move |errno: Errno| Error::step(what, errno);
     if !before.namespace {
         set_child_subreaper(true).map_err(failed("become the reaper of orphans"))?;
@@ -47,10 +48,14 @@ pub fn become_init(before: Before, process: &Process) -> Result<()> {
     // Before there is anybody who could look into its memory. The command's process has no other like it yet.
     set_dumpable(false).map_err(failed("hide the supervisor's memory"))?;
     match sys::fork_into_two().map_err(|error| Error::step("start the command's process", error))? {
-        None => set_dumpable(true).map_err(failed("become the command")),
+        None => {
+            set_dumpable(true).map_err(failed("become the command"))?;
+            Ok(serving.map(|serving| serving.seat))
+        }
         Some(child) => {
+            let serving = serving.filter(|_| before.namespace);
             let init = Init { before, signals, command: Pid::from_raw(child), turn: 0, copies: Vec::new() };
-            sys::leave(init.settle(process).map_or(125, |()| init.run()))
+            sys::leave(init.settle(process, serving).map_or(125, |()| init.run()))
         }
     }
 }
@@ -68,17 +73,20 @@ struct Init {
 impl Init {
     /// No stream is held open, or who reads the command's output would not see its end; nor anything of the view,
     /// which would keep file systems busy.
-    fn settle(&self, process: &Process) -> Result<()> {
+    fn settle(&self, process: &Process, serving: Option<Serving>) -> Result<()> {
         let terminal =
             self.before.surroundings.terminal.as_ref().map(|terminal| terminal.as_fd().as_raw_fd());
         let mut kept = vec![self.before.link.as_fd().as_raw_fd(), self.signals.as_raw_fd()];
         kept.extend(terminal);
+        kept.extend(serving.iter().flat_map(|serving| serving.seat.descriptors()));
         super::close_all_but(kept).map_err(|error| Error::step("close the supervisor's files", error))?;
         // As the command's user, or it could not be signalled; without any capability. Becoming another user makes
         // a process dumpable where suid_dumpable says so, and forgets the parent-death signal (prctl(2)).
         crate::enforce::credentials::apply(process)?;
         set_dumpable(false).map_err(|errno| Error::step("hide the supervisor's memory", errno))?;
-        self.before.end_with_monitor()
+        self.before.end_with_monitor()?;
+        // With the command's own rights from here on: the broker may do no more.
+        serving.map_or(Ok(()), Serving::serve).map_err(|error| Error::step("start the broker", error))
     }
 
     /// Ends when the command or the monitor has ended. As process 1 of a PID namespace that is the end of

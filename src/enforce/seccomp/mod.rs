@@ -52,11 +52,13 @@ pub struct Brokered {
     pub metadata: bool,
     /// connect(2); datagrams over UNIX sockets are then refused, since their destination lies in memory.
     pub connect: bool,
+    /// listen(2): which port a socket is bound to cannot be seen in the call.
+    pub listen: bool,
 }
 
 impl Brokered {
     pub fn any(self) -> bool {
-        self.metadata || self.connect
+        self.metadata || self.connect || self.listen
     }
 }
 

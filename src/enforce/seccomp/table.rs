@@ -469,4 +469,11 @@ pub const TABLE: &[Group] = &[
         reason: "below Landlock ABI 9 a pathname socket outside could be reached",
         rows: &[call("connect", 42, 203)],
     },
+    Group {
+        name: "listen",
+        errno: BROKER,
+        when: When::BrokeredListen,
+        reason: "the port that a socket is bound to is not in the call, and an unbound one gets any",
+        rows: &[call("listen", 50, 201)],
+    },
 ];

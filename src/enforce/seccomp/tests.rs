@@ -36,7 +36,7 @@ pub(super) fn every_rules() -> Vec<Rules> {
         for bits in (0..8).chain([8, 16, 24, 31]) {
             let [sysv_ipc, namespaces, listen, metadata, connect] =
                 [1, 2, 4, 8, 16].map(|bit| bits & bit != 0);
-            let broker = Brokered { metadata, connect };
+            let broker = Brokered { metadata, connect, listen: metadata && listen };
             all.push(Rules {
                 inet,
                 sysv_ipc,

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod connect;
+mod listen;
 mod metadata;
 pub mod probe;
 mod resolve;
@@ -25,7 +26,7 @@ use std::thread;
 use crate::enforce::seccomp::{self, Arch};
 use crate::sys::{self, Notification};
 pub use scope::{Internet, Scope};
-pub use seat::Seat;
+pub use seat::{Seat, Serving};
 use target::Target;
 use waiting::Waiting;
 
@@ -36,6 +37,8 @@ type Answer = rustix::io::Result<()>;
 
 pub struct Broker {
     listener: OwnedFd,
+    /// The /proc of the PID namespace that this process is in.
+    proc: OwnedFd,
     scope: Scope,
     names: HashMap<u32, &'static str>,
     workers: AtomicUsize,
@@ -43,10 +46,10 @@ pub struct Broker {
 }
 
 impl Broker {
-    pub fn new(listener: OwnedFd, scope: Scope, arch: Arch) -> Broker {
+    pub fn new(listener: OwnedFd, proc: OwnedFd, scope: Scope, arch: Arch) -> Broker {
         let brokered = seccomp::rows(arch).filter(|(group, _)| group.errno == seccomp::BROKER);
         let names = brokered.filter_map(|(_, row)| Some((row.number(arch)?, row.name))).collect();
-        Broker { listener, scope, names, workers: AtomicUsize::new(0), waiting: Waiting::default() }
+        Broker { listener, proc, scope, names, workers: AtomicUsize::new(0), waiting: Waiting::default() }
     }
 
     /// Answers until nobody is left to ask. A broker that cannot go on ends this process, and with it the tree.
@@ -105,6 +108,9 @@ impl Broker {
     }
 
     fn perform(&self, name: Option<&str>, call: &Notification) -> Answer {
+        if name == Some("listen") {
+            return listen::perform(&self.listener, &self.proc, &self.scope, call);
+        }
         let target = Target::open(call, &self.listener)?;
         match name {
             Some("connect") => connect::perform(&target, &self.scope, &self.waiting, call),

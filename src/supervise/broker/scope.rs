@@ -19,6 +19,7 @@ pub struct Scope {
     /// Device and inode number of sockets of other programs that were there before.
     foreign: HashSet<(u64, u64)>,
     internet: Internet,
+    serving: Internet,
 }
 
 /// Where internet sockets may be connected to; which of them can be made at all is the filter's rule.
@@ -33,7 +34,20 @@ pub enum Internet {
 
 impl Scope {
     pub fn new(roots: Vec<PathBuf>, foreign: HashSet<(u64, u64)>, internet: Internet) -> Scope {
-        Scope { roots, foreign, internet }
+        Scope { roots, foreign, internet, serving: Internet::Nowhere }
+    }
+
+    /// And which ports may be listened on.
+    pub fn serving(self, serving: Internet) -> Scope {
+        Scope { serving, ..self }
+    }
+
+    pub fn may_serve(&self, port: u16) -> Result<()> {
+        match &self.serving {
+            Internet::Anywhere => Ok(()),
+            Internet::Ports(ports) if ports.contains(&port) => Ok(()),
+            Internet::Ports(_) | Internet::Nowhere => Err(Errno::ACCESS),
+        }
     }
 
     pub fn may_reach(&self, port: u16) -> Result<()> {

@@ -1,8 +1,9 @@
-//! How the listener gets from the command's process, which makes it, to the monitor, where the broker serves it.
+//! How the listener gets from the command's process, which makes it, to the process where the broker serves it: the
+//! init of a PID namespace, since its monitor can start no thread, else the monitor.
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::thread;
 
 use rustix::io::{IoSlice, IoSliceMut};
@@ -17,6 +18,19 @@ use crate::enforce::seccomp::Arch;
 use crate::supervise::link;
 use crate::sys;
 
+/// A seat, and what whoever takes it has to know.
+pub struct Serving {
+    pub seat: Seat,
+    pub scope: Scope,
+    pub arch: Arch,
+}
+
+impl Serving {
+    pub fn serve(self) -> io::Result<()> {
+        self.seat.serve(self.scope, self.arch)
+    }
+}
+
 /// Both ends, made before the processes part.
 pub struct Seat {
     outer: OwnedFd,
@@ -29,10 +43,17 @@ impl Seat {
         Ok(Seat { outer, inner })
     }
 
-    /// In the monitor. Serves from the moment the listener arrives; if none does, there is no command either.
-    pub fn serve(self, scope: Scope, arch: Arch) -> io::Result<()> {
+    /// Both, by number: to be kept where everything else is closed.
+    pub fn descriptors(&self) -> [RawFd; 2] {
+        [self.outer.as_raw_fd(), self.inner.as_raw_fd()]
+    }
+
+    /// In the process that will be asked. Serves from the moment the listener arrives; if none does, there is no
+    /// command either. The kernel tells who calls by the numbers of this process's PID namespace, as /proc does.
+    fn serve(self, scope: Scope, arch: Arch) -> io::Result<()> {
         drop(self.inner);
         let outer = self.outer;
+        let proc = OwnedFd::from(std::fs::File::open("/proc")?);
         let thread = thread::Builder::new().name("broker".to_owned());
         let run = move || {
             // The monitor may need some; the broker does no more than the command could.
@@ -42,7 +63,7 @@ impl Seat {
             let Ok(listener) = receive(&outer) else { return };
             if send(&outer, b"!", SendFlags::NOSIGNAL).is_ok() {
                 drop(outer);
-                Broker::new(listener, scope, arch).serve();
+                Broker::new(listener, proc, scope, arch).serve();
             }
         };
         thread.spawn(run).map(drop)
