@@ -363,6 +363,55 @@ fn what_the_workspaces_file_system_loses_is_bounded() {
 }
 
 #[test]
+fn nothing_runs_while_a_stop_keeps_the_counting_from_being_done() {
+    for who in identities() {
+        let scratch = Scratch::new();
+        let script = "(sleep 0.3; while :; do echo x >> alive; sleep 0.05; done) & kill -STOP $$; wait";
+        let mut command = Command::new(program());
+        command.current_dir(scratch.workspace()).args([
+            "-w",
+            ".",
+            "--max-cpu",
+            "100s",
+            "--",
+            "sh",
+            "-c",
+            script,
+        ]);
+        command.env("HOME", "/nonexistent").stdin(Stdio::null()).process_group(0);
+        if let Some(id) = who {
+            command.uid(id).gid(id);
+        }
+        let mut child = command.spawn().unwrap();
+        let pid = child.id() as i32;
+        let state = || {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            stat.rsplit_once(')').and_then(|(_, rest)| rest.trim().chars().next())
+        };
+        let begun = Instant::now();
+        while state() != Some('T') && begun.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(state(), Some('T'), "{who:?}: the monitor follows the stop");
+        std::thread::sleep(Duration::from_millis(900));
+        let lines =
+            || fs::read_to_string(scratch.workspace().join("alive")).unwrap_or_default().lines().count();
+        let stopped = lines();
+        let send = |signal| nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal).unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(lines(), stopped, "{who:?}: something ran uncounted");
+        send(nix::sys::signal::Signal::SIGCONT);
+        let begun = Instant::now();
+        while lines() == stopped && begun.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        assert!(lines() > stopped, "{who:?}: goes on with the command");
+        send(nix::sys::signal::Signal::SIGKILL);
+        child.wait().unwrap();
+    }
+}
+
+#[test]
 fn descriptors_are_bounded_in_each_process() {
     for who in identities() {
         let hold = |count| {

@@ -209,3 +209,21 @@ fn a_fifo_where_git_looks_does_not_hold_the_start_up() {
     }
     findings.settle();
 }
+
+#[test]
+fn an_environment_file_is_not_followed_out_of_the_workspace() {
+    never_widens(
+        "--env-file",
+        |scratch| {
+            for file in ["w/.env", "outside/prod.env"] {
+                let text = if file == "w/.env" { "A=1\n" } else { "SECRET=outside secret\n" };
+                let path = scratch.file(file, text);
+                fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+            }
+        },
+        |scratch| vec!["--env-file".to_owned(), scratch.workspace().join(".env").display().to_string()],
+        |_| Vec::new(),
+        |scratch| format!("echo $A; ln -sfn {}/prod.env .env", scratch.outside().display()),
+        |_| "env".to_owned(),
+    );
+}

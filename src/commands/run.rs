@@ -18,6 +18,7 @@ use crate::policy::{Listen, Policy, env_file};
 use crate::record::{self, Record, Timings};
 use crate::supervise::private::Private;
 use crate::view::caller::Caller;
+use crate::view::trace::trace;
 use crate::view::{Purpose, View};
 
 /// Becomes the command; or returns the reason why not; or, supervised, the command's status.
@@ -59,12 +60,12 @@ fn with_state<'a>(policy: &'a Policy, private: Option<&Private>) -> Cow<'a, Poli
 pub struct Entered {
     pub caller: Caller,
     pub host: Host,
-    pairs: Vec<(OsString, OsString)>,
+    files: EnvFiles,
 }
 
 pub fn enter(policy: &Policy, timings: &mut Timings) -> Result<Entered> {
     // Before ids are mapped: owners are checked.
-    let pairs = read_env_files(policy)?;
+    let files = read_env_files(policy)?;
     let mut standard = descriptors::check_standard()?;
     if plan::Relay::decide(policy).is_some() {
         descriptors::replace_by_pipes(&mut standard);
@@ -88,7 +89,7 @@ pub fn enter(policy: &Policy, timings: &mut Timings) -> Result<Entered> {
         host.cgroup = cgroup::decide(&cgroup::look(wanted), wanted);
     }
     timings.mark("host");
-    Ok(Entered { caller, host, pairs })
+    Ok(Entered { caller, host, files })
 }
 
 impl Entered {
@@ -119,12 +120,15 @@ impl Entered {
 
     /// Everything else that can be refused.
     pub fn prepare(self, policy: &Policy, purpose: Purpose, timings: &mut Timings) -> Result<Prepared> {
-        let Entered { caller, host, pairs } = self;
+        let Entered { caller, host, files } = self;
         // Before anything is looked through or made.
         plan::promises(policy, &host)?;
         let view = View::resolve(policy, &caller, &host, purpose)?;
         timings.mark("view");
-        let environment = compose(policy, &caller, &view, &host, &pairs);
+        for (file, links) in &files.links {
+            view.refuse_planted("--env-file", file, links)?;
+        }
+        let environment = compose(policy, &caller, &view, &host, &files.pairs);
         let names = environment.pairs.iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
         let plan = Plan::decide(policy, &view, &host, (caller.uid, caller.gid), names)?;
         if !host.namespaces() && !view.shows(&caller.cwd) {
@@ -183,24 +187,41 @@ impl Prepared {
     }
 }
 
-/// Keeps what the policy names by number, env files in the form `/dev/fd/N` too.
+/// The descriptor that a path of the form `/dev/fd/N` names.
+fn by_number(path: &Path) -> Option<i32> {
+    let text = path.to_str()?;
+    text.strip_prefix("/dev/fd/").or(text.strip_prefix("/proc/self/fd/"))?.parse().ok()
+}
+
+/// Keeps what the policy names by number, env files too.
 fn close_inherited(policy: &Policy) -> Result<()> {
-    let by_number = |path: &PathBuf| {
-        let text = path.to_str()?;
-        text.strip_prefix("/dev/fd/").or(text.strip_prefix("/proc/self/fd/"))?.parse::<i32>().ok()
-    };
     let mut keep = policy.descriptors.clone();
     keep.extend(policy.status_fd);
-    keep.extend(policy.environment.files.iter().filter_map(by_number));
+    keep.extend(policy.environment.files.iter().filter_map(|file| by_number(file)));
     descriptors::close_inherited(&keep).map_err(|error| Error::step("close the inherited descriptors", error))
 }
 
-fn read_env_files(policy: &Policy) -> Result<Vec<(OsString, OsString)>> {
-    let mut pairs = Vec::new();
+/// Variables from files, and the links that led to those: judged once it is known where earlier commands could have
+/// planted one.
+#[derive(Default)]
+struct EnvFiles {
+    pairs: Vec<(OsString, OsString)>,
+    links: Vec<(PathBuf, Vec<(PathBuf, PathBuf)>)>,
+}
+
+fn read_env_files(policy: &Policy) -> Result<EnvFiles> {
+    let mut read = EnvFiles::default();
     for file in &policy.environment.files {
-        pairs.extend(env_file::read(file)?);
+        if by_number(file).is_some() {
+            read.pairs.extend(env_file::read(file)?);
+            continue;
+        }
+        let cannot = |error| Error::path("read environment file", file, error);
+        let traced = std::path::absolute(file).and_then(|path| trace(&path)).map_err(cannot)?;
+        read.pairs.extend(env_file::read_open(file, &traced.fd)?);
+        read.links.push((file.clone(), traced.links));
     }
-    Ok(pairs)
+    Ok(read)
 }
 
 /// What is set whatever the caller has.

@@ -5,7 +5,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
@@ -26,11 +26,17 @@ pub fn read(path: &Path) -> Result<Vec<(OsString, OsString)>, Error> {
     // through itself, so that check and use are one inode.
     let found = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
         .map_err(|errno| cannot(errno.into()))?;
-    let stat = rustix::fs::fstat(&found).map_err(|errno| cannot(errno.into()))?;
+    read_open(path, &found)
+}
+
+/// The same of a file that has been found already; `path` is for messages.
+pub fn read_open(path: &Path, found: &OwnedFd) -> Result<Vec<(OsString, OsString)>, Error> {
+    let cannot = |source: io::Error| Error::path("read environment file", path, source);
+    let stat = rustix::fs::fstat(found).map_err(|errno| cannot(errno.into()))?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => owner_only(path, &stat)?,
         FileType::Fifo => {
-            let system = rustix::fs::fstatfs(&found).map_err(|errno| cannot(errno.into()))?;
+            let system = rustix::fs::fstatfs(found).map_err(|errno| cannot(errno.into()))?;
             if system.f_type != PIPEFS_MAGIC {
                 owner_only(path, &stat)?;
             }

@@ -88,6 +88,8 @@ pub struct Monitor {
     /// A signal that ends programs has come here.
     hurried: bool,
     ceilings: Option<Ceilings>,
+    /// Everything inside was stopped along with the command.
+    frozen: bool,
     reached: Option<Reached>,
 }
 
@@ -120,6 +122,7 @@ impl Monitor {
             began: now(),
             hurried: false,
             ceilings: None,
+            frozen: false,
             reached: None,
         })
     }
@@ -252,6 +255,10 @@ impl Monitor {
         // come meanwhile (signal(7)).
         self.on_signals();
         if turn == self.turn && self.outcome.is_none() {
+            // What is counted by looking is not counted while this process is stopped, so nothing may run then.
+            if self.ceilings.as_ref().and_then(Ceilings::next).is_some() {
+                self.frozen = self.link.send(Message::SignalAll(libc::SIGSTOP)).is_ok();
+            }
             stop(signal);
         }
     }
@@ -327,6 +334,9 @@ impl Monitor {
         let _ = sys::queue(self.init.as_raw(), libc::SIGCONT, 0);
         self.turn += 1;
         let _ = self.link.send(Message::Continue(self.turn));
+        if std::mem::take(&mut self.frozen) {
+            let _ = self.link.send(Message::SignalAll(libc::SIGCONT));
+        }
     }
 
     fn on_time(&mut self) {

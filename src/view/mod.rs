@@ -225,6 +225,20 @@ impl View {
         (!hostile).then_some(traced)
     }
 
+    /// For a file that an option names and whose contents count: a link in a workspace is not followed to it.
+    pub fn refuse_planted(&self, option: &str, named: &Path, links: &[(PathBuf, PathBuf)]) -> Result<()> {
+        let planted = links.iter().find(|(at, _)| self.hostile.iter().any(|root| at.starts_with(root)));
+        match planted {
+            None => Ok(()),
+            Some((at, _)) => Err(Error::usage(format!(
+                "{option} {} follows the link {}, which a command may have made",
+                show(named.as_os_str()),
+                show(at.as_os_str())
+            ))
+            .with_hint("name the file itself, best one outside every workspace")),
+        }
+    }
+
     pub fn places(&self) -> impl Iterator<Item = &Place> {
         self.entries.values().map(|entry| &entry.place)
     }
