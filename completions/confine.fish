@@ -58,7 +58,7 @@ complete -c confine -n "__fish_confine_needs_command" -l max-cpu -d 'Most proces
 complete -c confine -n "__fish_confine_needs_command" -l max-file-size -d 'Largest file that each process may write' -r
 complete -c confine -n "__fish_confine_needs_command" -l max-open-files -d 'Most descriptors that each process may hold' -r
 complete -c confine -n "__fish_confine_needs_command" -l timeout -d 'End the whole tree after this time; the exit status is then 124' -r
-complete -c confine -n "__fish_confine_needs_command" -l grace -d 'How long the tree may take to end after --timeout' -r
+complete -c confine -n "__fish_confine_needs_command" -l grace -d 'How long the tree may take to end after TERM' -r
 complete -c confine -n "__fish_confine_needs_command" -l require -d 'Refuse to start unless this promise can be kept' -r -f -a "write-scope\t''
 metadata-scope\t''
 read-scope\t''
@@ -138,7 +138,7 @@ complete -c confine -n "__fish_confine_using_subcommand explain" -l max-cpu -d '
 complete -c confine -n "__fish_confine_using_subcommand explain" -l max-file-size -d 'Largest file that each process may write' -r
 complete -c confine -n "__fish_confine_using_subcommand explain" -l max-open-files -d 'Most descriptors that each process may hold' -r
 complete -c confine -n "__fish_confine_using_subcommand explain" -l timeout -d 'End the whole tree after this time; the exit status is then 124' -r
-complete -c confine -n "__fish_confine_using_subcommand explain" -l grace -d 'How long the tree may take to end after --timeout' -r
+complete -c confine -n "__fish_confine_using_subcommand explain" -l grace -d 'How long the tree may take to end after TERM' -r
 complete -c confine -n "__fish_confine_using_subcommand explain" -l require -d 'Refuse to start unless this promise can be kept' -r -f -a "write-scope\t''
 metadata-scope\t''
 read-scope\t''

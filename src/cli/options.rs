@@ -321,8 +321,8 @@ pub const RUN: &[Row] = &[
         LIMITS,
         "grace",
         Value::Number("TIME"),
-        "How long the tree may take to end after --timeout",
-        "A number with ms, s, m or h; 0s kills at once.",
+        "How long the tree may take to end after TERM",
+        "A number with ms, s, m or h; 0s kills at once; 600ms unasked. With --timeout or --require teardown.",
     ),
     row(
         PROMISE,

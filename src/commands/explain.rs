@@ -152,6 +152,7 @@ fn backing(place: &Place) -> &'static str {
         Backing::Proc => "proc",
         Backing::Sys => "sys",
         Backing::Itself => "guard",
+        Backing::Lifted => "host",
     }
 }
 
@@ -161,8 +162,14 @@ fn network(plan: &Plan) -> String {
         (Inet::All, false) => "the host's".to_owned(),
         (Inet::Tcp, _) => {
             let ports = plan.world.ruleset.connect.as_deref().unwrap_or_default();
-            let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
-            format!("TCP to port {} of any address; no UDP, no listening", ports.join(", "))
+            let list = |ports: &[u16]| ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+            let to = if ports.is_empty() { "no".to_owned() } else { list(ports) };
+            let from = match plan.world.ruleset.bind.as_deref() {
+                None => "listening on any port".to_owned(),
+                Some([]) => "no listening".to_owned(),
+                Some(ports) => format!("listening on port {}", list(ports)),
+            };
+            format!("TCP to port {to} of any address; no UDP, {from}")
         }
         (Inet::None, _) if plan.has(Namespace::Mount) => "none, no loopback either".to_owned(),
         (Inet::None, _) => "none, no loopback either: a private one needs a network namespace".to_owned(),

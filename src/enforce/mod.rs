@@ -280,7 +280,7 @@ fn check_writable(roots: &[PathBuf]) -> Result<()> {
         let error =
             Error::refused(format!("{path} cannot be written by the identity that the command will have"));
         return Err(match owner {
-            Ok(owner) if owner != 0 => error.with_hint(format!(
+            Ok(owner) if owner != 0 && nix::unistd::geteuid().is_root() => error.with_hint(format!(
                 "as root, run as its owner with `--user {owner}`; or show it with `--read-only` or `--ro {}`",
                 paste(root.as_os_str())
             )),

@@ -200,6 +200,7 @@ impl Builder<'_> {
             Backing::Cover { directory } => return self.cover(&place.path, *directory, region),
             Backing::Copy => return self.copy(&place, source, region),
             Backing::Itself => return self.guard(&place),
+            Backing::Lifted => return Ok(()),
             Backing::Fresh { mode } => (self.fresh(*mode)?, Region::Own, true),
             Backing::Device | Backing::Terminal => {
                 let (fd, _) = object(source)?;

@@ -127,6 +127,9 @@ pub(super) struct Guarded {
 pub fn at_root(dir: BorrowedFd<'_>, git: Git) -> io::Result<Found> {
     let mut found = Found::default();
     at_git(dir, git, &mut found)?;
+    if git == Git::Free {
+        return Ok(found);
+    }
     let listing = Listing::below(dir);
     for row in FILES.iter().filter(|row| listing.may_hold(Path::new(row.path))) {
         add(dir, row.path, Path::new(""), &mut found)?;
@@ -320,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn hooks_config_and_modules_are_guarded_and_free_lifts_only_git() {
+    fn hooks_config_and_modules_are_guarded_and_free_lifts_all_of_it() {
         let dir = tree(
             "guard",
             &[
@@ -356,7 +359,7 @@ mod tests {
         );
         assert_eq!(found.git_dirs, [Path::new(".git")]);
         let free = look(&dir, Git::Free);
-        assert_eq!(free.control, [Path::new(".envrc"), Path::new(".vscode/tasks.json")]);
+        assert!(free.control.is_empty());
         assert!(free.git_dirs.is_empty());
         let read_only = look(&dir, Git::ReadOnly);
         assert_eq!(read_only.control[0], Path::new(".git"));

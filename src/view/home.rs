@@ -131,7 +131,10 @@ fn add_state(
             show(named.as_os_str()),
             caller.uid
         ))
-        .with_hint(format!("chmod 700 {}", paste(named.as_os_str()))));
+        .with_hint(match &state {
+            Some((stat, _)) if owned(stat) => format!("chmod 700 {}", paste(named.as_os_str())),
+            _ => "name a directory of that user's own, or one that does not exist yet".to_owned(),
+        }));
     }
     let base = state.as_ref().map_or_else(|| path.clone(), |(_, state)| state.path.clone());
     let home = view.home.clone();
@@ -310,8 +313,18 @@ fn without_credentials(file: &[u8]) -> Vec<u8> {
         });
         address || ["extraheader", "pass", "token", "secret"].iter().any(|word| line.contains(word))
     };
-    let kept = file.split_inclusive(|&byte| byte == b'\n').filter(|line| !secret(line));
-    kept.flatten().copied().collect()
+    // A section whose header tells a secret goes whole: its lines would join the one before.
+    let mut dropped = false;
+    let mut kept = Vec::with_capacity(file.len());
+    for line in file.split_inclusive(|&byte| byte == b'\n') {
+        if line.trim_ascii_start().starts_with(b"[") {
+            dropped = secret(line);
+        }
+        if !dropped && !secret(line) {
+            kept.extend_from_slice(line);
+        }
+    }
+    kept
 }
 
 #[cfg(test)]
@@ -326,6 +339,7 @@ mod tests {
         let kept = String::from_utf8(without_credentials(file)).unwrap();
         assert!(!["secret", "Authorization", "hush"].iter().any(|word| kept.contains(word)), "{kept}");
         assert!(kept.contains("ssh://git@host/"), "{kept}");
+        assert!(!kept.contains("insteadOf = https://host/x"), "its section is gone: {kept}");
         assert!(kept.contains("name = A") && kept.contains("co = checkout"), "{kept}");
     }
 }

@@ -76,6 +76,8 @@ pub enum Backing {
     Terminal,
     /// A new pseudo-terminal file system.
     Terminals,
+    /// A part of a writable root that is only kept from being guarded: nothing is mounted.
+    Lifted,
     Proc,
     Sys,
     /// A part of a writable root bound onto itself: read-only, or so that it cannot be renamed away.
@@ -342,7 +344,7 @@ impl View {
             Origin::Table => place.access == Access::Hidden,
         };
         let mut pins: Vec<PathBuf> = Vec::new();
-        for place in self.places().filter(inside) {
+        for place in self.places().filter(inside).filter(|place| place.backing != Backing::Lifted) {
             let Some(root) = roots.iter().filter(|root| place.path.starts_with(root)).max() else { continue };
             pins.extend(place.path.ancestors().skip(1).take_while(|above| above != root).map(Path::to_owned));
         }

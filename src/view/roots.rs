@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, Stat};
+use rustix::fs::{AtFlags, FileType, Stat, StatxFlags, statx};
 
 use super::caller::Caller;
 use super::trace::{Traced, file_type, object, trace};
@@ -231,7 +231,30 @@ pub fn add(view: &mut View, policy: &Policy, asked: Vec<Asked>) -> Result<()> {
             view.roots.push(root);
         }
     }
+    lift(view);
     Ok(())
+}
+
+/// A mount point can be neither renamed nor removed, so what may be written anyway gets none: `--rw` on a guarded
+/// file of the workspace means that it is an ordinary file.
+fn lift(view: &mut View) {
+    let mount = |root: &Root| {
+        statx(&root.fd, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).ok().map(|found| found.stx_mnt_id)
+    };
+    let writable = view.roots.iter().filter(|root| root.writable);
+    let mut lifted = Vec::new();
+    for root in writable.clone() {
+        let above = root.path.parent().and_then(|parent| view.nearest(parent));
+        let holder = above.and_then(|entry| writable.clone().find(|other| other.path == entry.place.path));
+        if holder.is_some_and(|holder| mount(holder).is_some() && mount(holder) == mount(root)) {
+            lifted.push(root.path.clone());
+        }
+    }
+    for path in lifted {
+        if let Some(entry) = view.entries.get_mut(&path) {
+            entry.place.backing = Backing::Lifted;
+        }
+    }
 }
 
 /// A root that takes in the home directory does not take in the credentials there.
