@@ -323,3 +323,18 @@ fn a_program_outside_cannot_be_executed_and_one_inside_can() {
     }
     findings.settle();
 }
+
+#[test]
+fn the_whole_host_is_shown_read_only_when_that_is_asked_for() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        let script = "ls /var/log >/dev/null && ls /home >/dev/null && echo x > \"$HOME/own\" && echo x > /tmp/own && \
+            ! mkdir /var/lib/confine-was-here 2>/dev/null && echo ok > inside && cat inside";
+        let outcome = Run::confined(&scratch).options(["--ro", "/"]).shell(script);
+        findings.claim(outcome.out == "ok\n", || format!("{who:?}: {}", outcome.tell()));
+        let twin = Run::confined(&scratch).shell("ls /var/log");
+        findings.claim(!twin.ok(), || format!("{who:?}: unasked: {}", twin.tell()));
+    }
+    findings.settle();
+}

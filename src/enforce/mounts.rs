@@ -35,7 +35,7 @@ const NODEV: u64 = 4;
 const NOEXEC: u64 = 8;
 
 /// Where the note and the self-check's canary lie.
-pub const OWN: &str = "/run/confine";
+pub const OWN: &str = "/.confine";
 
 /// Something that Landlock is to grant: the descriptor is that of the mount itself.
 #[derive(Debug)]

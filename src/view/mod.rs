@@ -199,7 +199,7 @@ impl View {
     pub fn resolve(policy: &Policy, caller: &Caller, host: &Host, purpose: Purpose) -> Result<View> {
         let (home, home_links) = home::location(caller);
         let mut view = View { home_links, ..View::empty(home) };
-        let asked = roots::resolve(policy, caller, &view.home)?;
+        let asked = roots::resolve(policy, caller, &view.home, host.namespaces())?;
         view.hostile = asked.iter().map(|asked| asked.path().to_owned()).collect();
         builtin::add(&mut view, policy, caller, host)?;
         home::add(&mut view, policy, caller, host, purpose, &asked)?;

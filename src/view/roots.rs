@@ -46,7 +46,7 @@ impl Asked {
     }
 }
 
-pub fn resolve(policy: &Policy, caller: &Caller, home: &Path) -> Result<Vec<Asked>> {
+pub fn resolve(policy: &Policy, caller: &Caller, home: &Path, mounts: bool) -> Result<Vec<Asked>> {
     let mut asked = Vec::new();
     for named in &policy.workspaces {
         let traced = open(caller, "--workspace", named)?;
@@ -58,6 +58,7 @@ pub fn resolve(policy: &Policy, caller: &Caller, home: &Path) -> Result<Vec<Aske
         let access = if policy.read_only { FileAccess::Read } else { FileAccess::Write };
         push(&mut asked, "--workspace", access, true, (traced, stat))?;
     }
+    let mut whole = false;
     for rule in &policy.files {
         let option = match rule.access {
             FileAccess::Hide => "--hide",
@@ -66,6 +67,18 @@ pub fn resolve(policy: &Policy, caller: &Caller, home: &Path) -> Result<Vec<Aske
             FileAccess::Write => "--rw",
         };
         let traced = open(caller, option, &rule.path)?;
+        // Without mounts the host's root is the view's, and is granted as it is.
+        if mounts && traced.path == Path::new("/") {
+            match rule.access {
+                FileAccess::Read => whole = true,
+                FileAccess::Write => refuse_broad(policy, home, &rule.path, &traced.path)?,
+                FileAccess::Seal | FileAccess::Hide => {
+                    return Err(Error::usage(format!("{option} /: the root itself can only be shown"))
+                        .with_hint("`--ro /`"));
+                }
+            }
+            continue;
+        }
         let stat = traced.stat().map_err(|error| cannot_show(option, &rule.path, error))?;
         if rule.access == FileAccess::Write {
             refuse_kernel(option, &rule.path, &traced.path)?;
@@ -81,6 +94,9 @@ pub fn resolve(policy: &Policy, caller: &Caller, home: &Path) -> Result<Vec<Aske
             refuse_broad(policy, home, &rule.path, &traced.path)?;
         }
         push(&mut asked, option, rule.access, false, (traced, stat))?;
+    }
+    if whole {
+        push_root(&mut asked, home)?;
     }
     refuse_planted_links(&asked)?;
     if let Some(state) = &policy.state {
@@ -121,6 +137,28 @@ fn push(
         fd: traced.fd,
     };
     asked.push(Asked { root, option, access, links: traced.links });
+    Ok(())
+}
+
+/// `--ro /`: the root directory of the view is its own, so each directory of the host's is shown in it. What is private
+/// stays so, and another option for one of them wins.
+fn push_root(asked: &mut Vec<Asked>, home: &Path) -> Result<()> {
+    const PRIVATE: &[&str] = &["/tmp"];
+    let root = Path::new("/");
+    for entry in std::fs::read_dir(root).map_err(|error| Error::path("list", root, error))? {
+        let path = root.join(entry.map_err(|error| Error::path("list", root, error))?.file_name());
+        let kept = system::KERNEL.iter().chain(PRIVATE).any(|kept| path == Path::new(kept));
+        if kept || path == home || asked.iter().any(|other| other.root.path == path) {
+            continue;
+        }
+        // A link of the host's root is a link of the view's; what cannot be opened is not shown.
+        if let Ok(traced) = trace(&path)
+            && traced.links.is_empty()
+            && let Ok(stat) = traced.stat()
+        {
+            push(asked, "--ro", FileAccess::Read, false, (traced, stat))?;
+        }
+    }
     Ok(())
 }
 
