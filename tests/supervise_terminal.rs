@@ -48,8 +48,7 @@ fn a_job_stops_and_goes_on_in_foreground_and_background() {
     let (mut terminal, shell) = shell(&scratch);
     let mark = mark();
     terminal.type_in(&format!("c sleep {mark}\n"));
-    await_that("the command", || marked(&mark).len() == 1);
-    let command = marked(&mark)[0];
+    let command = program(&mark, "sleep");
     await_that("the foreground", || terminal.foreground() != shell.id() as i32);
     for _ in 0..3 {
         terminal.type_in("\x1a");
@@ -102,7 +101,7 @@ fn an_inner_shell_has_jobs_of_its_own() {
     for (key, said) in [("\x03", "inner 130"), ("\x1c", "inner 131")] {
         terminal.type_in(&format!("sleep {mark}\n"));
         await_that("an inner job", || marked(&mark).len() == 1);
-        await_that("its terminal", || terminal.foreground() == marked(&mark)[0]);
+        await_that("its terminal", || marked(&mark) == [terminal.foreground()]);
         terminal.type_in(key);
         await_that("the end of the job alone", || marked(&mark).is_empty());
         terminal.type_in("echo inn''er $?\n");
@@ -110,7 +109,7 @@ fn an_inner_shell_has_jobs_of_its_own() {
     }
     terminal.type_in(&format!("sleep {mark}\n"));
     await_that("an inner job", || marked(&mark).len() == 1);
-    await_that("its terminal", || terminal.foreground() == marked(&mark)[0]);
+    await_that("its terminal", || marked(&mark) == [terminal.foreground()]);
     terminal.type_in("\x1a");
     terminal.expect("Stopped");
     terminal.type_in("kill %1; fg; echo inn''er $?\n");

@@ -20,7 +20,7 @@ mod veil;
 
 use std::fs;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nix::unistd::Pid;
 use rustix::thread::CapabilitySet;
@@ -105,7 +105,10 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
             };
             // What is counted later is opened now: after the pivot no path leads there.
             let ceilings = match &supervision.ceilings {
-                Some(limits) => Some(Ceilings::prepare(limits, cgroup, open_roots(&view)?, namespace)?),
+                Some(limits) => {
+                    let (roots, own_tmp) = (open_roots(&view)?, viewed && has_own_tmp(&view));
+                    Some(Ceilings::prepare(limits, cgroup, roots, namespace, own_tmp)?)
+                }
                 None => None,
             };
             match supervise::split(surroundings, namespace)? {
@@ -241,6 +244,11 @@ fn writable_roots(view: &View) -> Vec<PathBuf> {
         .filter(|place| place.access == Access::Write && place.backing == Backing::Bind)
         .map(|place| place.path.clone())
         .collect()
+}
+
+fn has_own_tmp(view: &View) -> bool {
+    let tmp = view.entries.get(Path::new("/tmp"));
+    tmp.is_some_and(|entry| matches!(entry.place.backing, Backing::Fresh { .. }))
 }
 
 /// The kernel picks the sandbox first when memory runs out. Best effort: a container may forbid it, and nothing

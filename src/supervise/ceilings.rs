@@ -105,11 +105,13 @@ impl Ceilings {
         site: &Site,
         roots: Vec<OwnedFd>,
         sealed: bool,
+        own_tmp: bool,
     ) -> Result<Ceilings> {
         let failed = |error: io::Error| Error::step("watch the ceilings", error);
         let tree = limits.memory.is_some() || limits.procs.is_some() || limits.cpu.is_some();
         let group = if tree { Group::make(site, limits)? } else { None };
-        let sampler = if tree && group.is_none() { Some(Sampler::new().map_err(failed)?) } else { None };
+        let sampler =
+            if tree && group.is_none() { Some(Sampler::new(own_tmp).map_err(failed)?) } else { None };
         let mut disks: Vec<Disk> = Vec::new();
         if limits.disk.is_some() {
             for fd in roots {

@@ -19,7 +19,9 @@ pub struct Sampler {
     host: OwnedFd,
     /// That of the PID namespace, once the view shows it: nothing but the tree is in it.
     inner: Option<OwnedFd>,
-    /// The private /tmp, and what it held at first.
+    /// Whether /tmp is a file system of the run's own.
+    own_tmp: bool,
+    /// /tmp where it is memory, and what it held at first.
     tmp: Option<(OwnedFd, u64)>,
     /// The file system of memfds and shared mappings.
     shared: Option<u64>,
@@ -38,7 +40,7 @@ pub struct Use {
 }
 
 impl Sampler {
-    pub fn new() -> io::Result<Sampler> {
+    pub fn new(own_tmp: bool) -> io::Result<Sampler> {
         let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
         let shared = memfd_create("confine", MemfdFlags::CLOEXEC).and_then(fstat).map(|found| found.st_dev);
         let number = |variable, otherwise| match sysconf(variable) {
@@ -48,6 +50,7 @@ impl Sampler {
         Ok(Sampler {
             host: openat(CWD, "/proc", DIRECTORY, Mode::empty())?,
             inner: None,
+            own_tmp,
             tmp: None,
             shared: shared.ok(),
             swap: kilobytes(&meminfo, "SwapTotal").is_some_and(|total| total > 0),
@@ -168,7 +171,8 @@ impl Sampler {
             const TMPFS: rustix::fs::FsWord = 0x0102_1994;
             self.tmp =
                 tmp.filter(|fd| rustix::fs::fstatfs(fd).is_ok_and(|found| found.f_type == TMPFS)).map(|fd| {
-                    let before = used(&fd);
+                    // By now the command may have run for a while, and filled what began empty.
+                    let before = if self.own_tmp { 0 } else { used(&fd) };
                     (fd, before)
                 });
         }
@@ -337,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_process_of_ours_is_seen_with_its_memory() {
-        let mut sampler = Sampler::new().unwrap();
+        let mut sampler = Sampler::new(false).unwrap();
         let own = Pid::this();
         assert!(sampler.members(own).iter().any(|stat| stat.pid == own.as_raw() && stat.resident > 0));
         // Without children there is nothing but the "init" itself.

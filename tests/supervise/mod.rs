@@ -25,6 +25,18 @@ pub fn marked(mark: &str) -> Vec<i32> {
     .collect()
 }
 
+/// The one process with the mark that runs this program. confine itself has the mark in its arguments until they are
+/// scrubbed, and a shell in those of the child that it has forked but not yet replaced.
+pub fn program(mark: &str, name: &str) -> i32 {
+    let mut found = Vec::new();
+    await_that(name, || {
+        found = marked(mark);
+        found.retain(|pid| status(*pid, "Name").is_some_and(|is| is == name));
+        found.len() == 1
+    });
+    found[0]
+}
+
 pub fn state(pid: i32) -> Option<char> {
     field(pid, 0)?.chars().next()
 }
