@@ -38,6 +38,50 @@ pub fn mount_setattr(mount: BorrowedFd<'_>, flags: libc::c_int, attr: &MountAttr
     .map(drop)
 }
 
+/// open_tree_attr(2), Linux 6.15: open_tree(2) and mount_setattr(2) in one.
+pub fn open_tree_attr(dir: BorrowedFd<'_>, path: &CStr, flags: u32, attr: &MountAttr) -> io::Result<OwnedFd> {
+    // The same number on every architecture that this program has a table for.
+    const OPEN_TREE_ATTR: libc::c_long = 467;
+    // SAFETY: the descriptor is open while borrowed, the path is NUL-terminated, and `attr` points to a structure
+    // of exactly the size that is passed.
+    let fd = check(unsafe {
+        libc::syscall(
+            OPEN_TREE_ATTR,
+            dir.as_raw_fd(),
+            path.as_ptr(),
+            flags,
+            attr as *const MountAttr,
+            size_of::<MountAttr>(),
+        )
+    })?;
+    // SAFETY: the kernel returned a new descriptor, which nothing else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}
+
+/// Grants `access` beneath an object, landlock_add_rule(2) LANDLOCK_RULE_PATH_BENEATH.
+pub fn landlock_add_path(ruleset: BorrowedFd<'_>, object: BorrowedFd<'_>, access: u64) -> io::Result<()> {
+    const PATH_BENEATH: libc::c_int = 1;
+    /// `struct landlock_path_beneath_attr`.
+    #[repr(C, packed)]
+    struct PathBeneath {
+        access: u64,
+        object: i32,
+    }
+    let rule = PathBeneath { access, object: object.as_raw_fd() };
+    // SAFETY: both descriptors are open while borrowed, `rule` is the structure that this kind takes, and the
+    // kernel only reads it.
+    check(unsafe {
+        libc::syscall(libc::SYS_landlock_add_rule, ruleset.as_raw_fd(), PATH_BENEATH, &raw const rule, 0u32)
+    })
+    .map(drop)
+}
+
+/// landlock_restrict_self(2). no_new_privs is set already.
+pub fn landlock_restrict_self(ruleset: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the descriptor is open while borrowed; no flag is passed.
+    check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0u32) }).map(drop)
+}
+
 /// Landlock's ABI version (`errata` false) or errata mask (`errata` true), landlock_create_ruleset(2).
 pub fn landlock_query(errata: bool) -> io::Result<u32> {
     let flag: u32 = if errata { 2 } else { 1 };
@@ -161,15 +205,26 @@ pub fn reset_signals(ignored: u64) -> io::Result<()> {
     .map(drop)
 }
 
+/// Which of these numbers are open descriptors, by one poll(2): POLLNVAL says that one is not.
+pub fn are_open<const N: usize>(numbers: [RawFd; N]) -> io::Result<[bool; N]> {
+    let mut polled = numbers.map(|fd| libc::pollfd { fd, events: 0, revents: 0 });
+    // SAFETY: the array is valid for reading and writing `N` entries; a timeout of zero does not wait.
+    check(unsafe { libc::poll(polled.as_mut_ptr(), N as libc::nfds_t, 0) }.into())?;
+    Ok(polled.map(|polled| polled.revents & libc::POLLNVAL == 0))
+}
+
 /// A descriptor that the caller of confine handed in, by number; EBADF when it is not open.
 pub fn borrow(fd: RawFd) -> io::Result<BorrowedFd<'static>> {
-    // SAFETY: fcntl takes any number; F_GETFD changes nothing and has no third argument.
-    if unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    borrow_with_flags(fd).map(|(fd, _)| fd)
+}
+
+/// The same with its status flags, which tell as well that it is open.
+pub fn borrow_with_flags(fd: RawFd) -> io::Result<(BorrowedFd<'static>, libc::c_int)> {
+    // SAFETY: fcntl takes any number; F_GETFL changes nothing and has no third argument.
+    let flags = check(unsafe { libc::fcntl(fd, libc::F_GETFL) }.into())?;
     // SAFETY: `fd` is open, hence not -1, and it was inherited: nothing in confine owns it, so nothing closes it
     // while the process lives.
-    Ok(unsafe { BorrowedFd::borrow_raw(fd) })
+    Ok((unsafe { BorrowedFd::borrow_raw(fd) }, flags as libc::c_int))
 }
 
 /// close_range(2) with CLOSE_RANGE_CLOEXEC, which is Linux 5.11.

@@ -313,23 +313,26 @@ fn signal_state_is_the_default_but_what_nohup_asked_for_and_the_umask_stays() {
 }
 
 #[test]
-fn without_namespaces_the_command_does_not_start_by_default() {
+fn without_namespaces_the_same_promises_are_kept_or_the_command_does_not_start() {
     let mut findings = Findings::default();
     for who in EVERYONE {
         let scratch = Scratch::new(who);
         let attack = scratch.attack();
         let wrapper = [attack.as_os_str(), "no-namespaces".as_ref()];
-        let state = scratch.dir("state");
-        fs::set_permissions(&state, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
-        for (grants, named) in [(&[][..], "HOME"), (&["--state", "@state"], "metadata-scope")] {
-            let run = Run::confined(&scratch).options(options(&scratch, grants)).under(wrapper);
-            let outcome = run.command(["touch", "started"]).run();
-            let told = outcome.err.contains(named) && outcome.err.contains("hint: ");
-            findings.claim(outcome.code() == Some(125) && told, || {
-                format!("{who:?}: {grants:?}: {}", outcome.tell())
-            });
-        }
-        findings.claim(!scratch.path("w/started").exists(), || format!("{who:?}: was started"));
+        let victim = scratch.fixture("outside/f");
+        let before = Snapshot::of(&victim);
+        let script = format!("chmod 777 {0} {0}/file; echo x > {0}/file; touch inside", victim.display());
+        let outcome = Run::confined(&scratch).under(wrapper).shell(script);
+        let changed = before.difference(&Snapshot::of(&victim));
+        findings.claim(changed.is_none() && scratch.path("w/inside").exists(), || {
+            format!("{who:?}: {changed:?}, {}", outcome.tell())
+        });
+        let run = Run::confined(&scratch).options(["--require", "process-hiding"]).under(wrapper);
+        let outcome = run.command(["touch", "started"]).run();
+        let told = outcome.err.contains("process-hiding") && outcome.err.contains("hint: ");
+        findings.claim(outcome.code() == Some(125) && told && !scratch.path("w/started").exists(), || {
+            format!("{who:?}: {}", outcome.tell())
+        });
         let twin = Run::plain(&scratch).under(wrapper).command(["touch", "started"]).run();
         findings.claim(twin.ok(), || format!("{who:?}: unconfined: {}", twin.tell()));
     }

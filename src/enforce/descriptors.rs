@@ -130,11 +130,10 @@ const KERNEL_FILES: [u64; 18] = [
 
 /// Looks at one descriptor; nothing is read from it and nothing changes.
 pub fn inspect(fd: BorrowedFd<'_>) -> io::Result<Kind> {
-    look(fd).map(|(kind, _, _)| kind)
+    look(fd, rustix::fs::fcntl_getfl(fd)?).map(|(kind, _)| kind)
 }
 
-fn look(fd: BorrowedFd<'_>) -> io::Result<(Kind, OFlags, Stat)> {
-    let flags = rustix::fs::fcntl_getfl(fd)?;
+fn look(fd: BorrowedFd<'_>, flags: OFlags) -> io::Result<(Kind, Stat)> {
     let stat = rustix::fs::fstat(fd)?;
     let kind = match FileType::from_raw_mode(stat.st_mode) {
         // First: on an O_PATH descriptor everything below would speak of the file, not of the right.
@@ -150,7 +149,7 @@ fn look(fd: BorrowedFd<'_>) -> io::Result<(Kind, OFlags, Stat)> {
         // without a type). Asked only here: a dead network file system may take its time to answer.
         kind => by_file_system(rustix::fs::fstatfs(fd)?.f_type as u64, kind == FileType::RegularFile),
     };
-    Ok((kind, flags, stat))
+    Ok((kind, stat))
 }
 
 fn by_file_system(magic: u64, regular: bool) -> Kind {
@@ -205,8 +204,8 @@ fn is_internet(family: u16) -> bool {
 /// Opens /dev/null in place of a closed 0, 1 or 2. Must come before anything else is opened: a descriptor of
 /// confine's own that landed there would be inherited. Rust's start-up does the same today without promising it.
 pub fn fill_standard() -> io::Result<()> {
-    for fd in 0..=2 {
-        if sys::borrow(fd).is_ok() {
+    for (fd, open) in (0..).zip(sys::are_open([0, 1, 2])?) {
+        if open {
             continue;
         }
         let access = if fd == 0 { OFlags::RDONLY } else { OFlags::WRONLY };
@@ -223,21 +222,21 @@ pub fn fill_standard() -> io::Result<()> {
 pub fn check_standard() -> Result<Vec<Standard>> {
     let mut streams = Vec::with_capacity(3);
     for fd in 0..=2 {
-        if let Ok(stream) = sys::borrow(fd) {
-            streams.push(check_stream(stream, fd)?);
+        if let Ok((stream, flags)) = sys::borrow_with_flags(fd) {
+            streams.push(check_stream(stream, fd, OFlags::from_bits_retain(flags as u32))?);
         }
     }
     Ok(streams)
 }
 
-fn check_stream(stream: BorrowedFd<'_>, fd: RawFd) -> Result<Standard> {
+fn check_stream(stream: BorrowedFd<'_>, fd: RawFd, flags: OFlags) -> Result<Standard> {
     let (name, remedy) = match fd {
         0 => ("standard input", "< /dev/null"),
         1 => ("standard output", "| cat"),
         _ => ("standard error", "2> /dev/null"),
     };
-    let (kind, flags, stat) =
-        look(stream).map_err(|source| Error::step(format!("look at {name}"), source))?;
+    let (kind, stat) =
+        look(stream, flags).map_err(|source| Error::step(format!("look at {name}"), source))?;
     if !kind.may_pass() {
         return Err(Error::refused(format!("{name} is {kind}, which could lead outside"))
             .with_hint(format!("give the command another one, as by '{remedy}'")));

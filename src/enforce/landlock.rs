@@ -2,16 +2,17 @@
 //!
 //! After the mounts (a landlocked process may not mount) and after the capabilities.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset,
-    RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, Scope,
 };
 
 use super::mounts::{Grant, Right};
 use crate::error::{Error, Result};
 use crate::plan;
+use crate::sys;
 
 /// The newest version whose rights this program knows; a newer kernel is asked for these.
 const NEWEST: u32 = 10;
@@ -86,12 +87,22 @@ fn restrict(
         ruleset = ruleset.scope(scopes)?;
     }
     let mut created = ruleset.create()?.set_compatibility(CompatLevel::HardRequirement);
+    for port in asked.connect.iter().flatten() {
+        created = created.add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;
+    }
+    for port in asked.bind.iter().flatten() {
+        created = created.add_rule(NetPort::new(*port, AccessNet::BindTcp))?;
+    }
+    let ruleset: OwnedFd =
+        Option::<OwnedFd>::from(created).ok_or("the kernel made no ruleset of what was asked")?;
+    // Not by the crate, which looks first what each descriptor is: that is known here, and a right that does not
+    // fit is an error of the kernel's too (EINVAL).
     for grant in grants {
         let mut wanted = rights(grant.right, abi);
         if !grant.directory {
             wanted &= AccessFs::from_file(abi);
         }
-        created = created.add_rule(PathBeneath::new(&grant.fd, wanted))?;
+        sys::landlock_add_path(ruleset.as_fd(), grant.fd.as_fd(), wanted.bits())?;
     }
     for file in handed {
         let mut wanted = BitFlags::<AccessFs>::EMPTY;
@@ -101,18 +112,15 @@ fn restrict(
         if file.write {
             wanted |= (AccessFs::WriteFile | AccessFs::Truncate) & AccessFs::from_all(abi);
         }
-        created = created.add_rule(PathBeneath::new(file.fd, wanted))?;
+        // One that is open for neither grants nothing, and the kernel takes no empty rule (ENOMSG).
+        if !wanted.is_empty() {
+            sys::landlock_add_path(ruleset.as_fd(), file.fd, wanted.bits())?;
+        }
     }
-    for port in asked.connect.iter().flatten() {
-        created = created.add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;
-    }
-    for port in asked.bind.iter().flatten() {
-        created = created.add_rule(NetPort::new(*port, AccessNet::BindTcp))?;
-    }
-    match created.restrict_self()?.ruleset {
-        RulesetStatus::FullyEnforced => Ok(()),
-        _ => Err("the kernel did not enforce all of it".into()),
-    }
+    sys::landlock_restrict_self(ruleset.as_fd())?;
+    // Left to execve, which closes it.
+    let _ = ruleset.into_raw_fd();
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Resource limits: what the kernel counts for each process, and the number of threads of a user namespace.
 
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 use serde::{Deserialize, Serialize};
 
 use crate::enforce::cgroup::Mechanism;
@@ -72,25 +73,49 @@ pub fn decide(
 pub fn apply(limits: &[Limit], supervised: bool) -> Result<()> {
     for limit in limits {
         let (resource, name) = match limit.what {
-            What::Procs => (Resource::RLIMIT_NPROC, "processes"),
-            What::Core => (Resource::RLIMIT_CORE, "core file size"),
-            What::FileSize => (Resource::RLIMIT_FSIZE, "file size"),
-            What::OpenFiles => (Resource::RLIMIT_NOFILE, "open files"),
-            What::Data => (Resource::RLIMIT_DATA, "private memory"),
+            What::Procs => (Resource::Nproc, "processes"),
+            What::Core => (Resource::Core, "core file size"),
+            What::FileSize => (Resource::Fsize, "file size"),
+            What::OpenFiles => (Resource::Nofile, "open files"),
+            What::Data => (Resource::Data, "private memory"),
         };
-        let (_, hard) =
-            getrlimit(resource).map_err(|errno| Error::step(format!("read the limit of {name}"), errno))?;
+        // Monitor and init are of the same user and user namespace, and not the command's.
+        let ours = if supervised && limit.what == What::Procs { 2 } else { 0 };
+        let failed = |errno: Errno| Error::step(format!("limit {name}"), errno);
+        let hard = match lower(resource, limit.value.saturating_add(ours)).map_err(failed)? {
+            Lowered::Done => continue,
+            Lowered::Above(hard) => hard,
+        };
         if limit.asked && limit.value > hard {
             return Err(Error::usage(format!(
                 "the limit of {name} cannot be raised above {hard}, the caller's own"
             )));
         }
-        // Monitor and init are of the same user and user namespace, and not the command's.
-        let ours = if supervised && limit.what == What::Procs { 2 } else { 0 };
-        let value = limit.value.saturating_add(ours).min(hard);
-        setrlimit(resource, value, value).map_err(|errno| Error::step(format!("limit {name}"), errno))?;
+        set(resource, hard).map_err(failed)?;
     }
     Ok(())
+}
+
+enum Lowered {
+    Done,
+    /// The caller's own limit is lower.
+    Above(u64),
+}
+
+/// Sets and asks in one call. What was lower before is refused, or for root, who may raise it, told afterwards.
+fn lower(resource: Resource, value: u64) -> rustix::io::Result<Lowered> {
+    let before = match set(resource, value) {
+        Err(Errno::PERM) => getrlimit(resource),
+        before => before?,
+    };
+    Ok(match before.maximum {
+        Some(hard) if hard < value => Lowered::Above(hard),
+        _ => Lowered::Done,
+    })
+}
+
+fn set(resource: Resource, value: u64) -> rustix::io::Result<Rlimit> {
+    prlimit(None, resource, Rlimit { current: Some(value), maximum: Some(value) })
 }
 
 #[cfg(test)]

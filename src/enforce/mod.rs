@@ -157,10 +157,10 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
         namespaces::enter_cgroup().map_err(|error| Error::step("enter the cgroup namespace", error))?;
     }
     let (grants, served) = if viewed {
-        let (root, grants, mut served) = mounts::build(plan, view, &note)?;
+        let (root, mut grants, served) = mounts::build(plan, view, &note)?;
         timings.mark("mounts");
         mounts::enter(&root)?;
-        served.push(root);
+        grants.push(mounts::Grant { fd: root, right: mounts::Right::List, directory: true });
         (grants, served)
     } else {
         (direct::grants(view, &note)?, Vec::new())

@@ -4,8 +4,10 @@
 //! without following any link and without leaving the new root, and nothing is ever created in it.
 
 use std::collections::HashSet;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use nix::mount::{MntFlags, umount2};
@@ -33,6 +35,9 @@ const RDONLY: u64 = 1;
 const NOSUID: u64 = 2;
 const NODEV: u64 = 4;
 const NOEXEC: u64 = 8;
+
+/// The smallest of any machine; where it is larger the command has a little more.
+const PAGE: u64 = 4096;
 
 /// Where the note and the self-check's canary lie.
 pub const OWN: &str = "/.confine";
@@ -69,6 +74,8 @@ pub struct Builder<'a> {
     plan: &'a Plan,
     root: OwnedFd,
     private: OwnedFd,
+    /// The host's, from before anything covered it.
+    devices: OwnedFd,
     veil: Option<Veil>,
     directories: HashSet<PathBuf>,
     /// What is mounted already, from the root down to the present entry.
@@ -97,19 +104,22 @@ fn build_unmasked(plan: &Plan, view: View, note: &str) -> Result<(OwnedFd, Vec<G
     // First: once something covers "/", the kernel takes this process for one in a chroot and refuses it, and
     // its children, user namespaces (unshare(2), EPERM).
     let veil = if plan.world.veil { Veil::make(plan) } else { None };
-    let bytes = tmp_bytes(plan);
-    let (private, context) = attach_tmpfs(&bytes.to_string(), Some(tmp_inodes(bytes)), "/dev")?;
-    let (root, other) = attach_tmpfs("4m", None, "/")?;
+    let devices = openat(CWD, "/dev", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|errno| Error::path("open", "/dev", errno))?;
+    let own = Own { bytes: note.len() as u64, names: view.entries.len() as u64 };
+    let (private, context, root) =
+        attach_tmpfs(tmp_bytes(plan), own).map_err(|error| Error::step("mount a private tmpfs", error))?;
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft);
     let mut builder = Builder {
         plan,
         root,
         private,
+        devices,
         veil,
         directories: HashSet::new(),
         above: Vec::new(),
         grants: Vec::new(),
-        served: vec![context, other],
+        served: vec![context],
         room: (limit / 4).min(256) as usize,
         count: 0,
         covers: (false, false),
@@ -120,7 +130,7 @@ fn build_unmasked(plan: &Plan, view: View, note: &str) -> Result<(OwnedFd, Vec<G
     }
     builder.add_own(note).map_err(|error| Error::path("write", OWN, error))?;
     builder.grant_directories().map_err(|error| Error::step("open the new root", error))?;
-    builder.served.push(builder.private);
+    builder.served.extend([builder.private, builder.devices]);
     Ok((builder.root, builder.grants, builder.served))
 }
 
@@ -132,7 +142,8 @@ pub fn enter(root: &OwnedFd) -> Result<()> {
         pivot_root(".", ".")?;
         // umount2(2) takes the topmost: first what was stacked on the old root, then that. `..` of the root leads
         // to whatever is left there, the whole host.
-        while mount_id("/..")? != mount_id("/")? {
+        let own = mount_id("/")?;
+        while mount_id("/..")? != own {
             umount2("/..", MntFlags::MNT_DETACH)?;
         }
         sys::mount_setattr(root.as_fd(), 0, &MountAttr { attr_set: RDONLY, ..MountAttr::default() })
@@ -144,24 +155,44 @@ fn mount_id(path: &str) -> io::Result<u64> {
     Ok(statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID)?.stx_mnt_id)
 }
 
-/// Both tmpfs are mounted in the old tree, so that taking that off takes them along; what is bound from the private
-/// one stays. Not both on the old root: what is stacked there would have to be taken off one by one. Returns the
-/// mount and the context that it was made with.
-fn attach_tmpfs(size: &str, inodes: Option<u64>, at: &str) -> Result<(OwnedFd, OwnedFd)> {
-    let make = || -> io::Result<(OwnedFd, OwnedFd)> {
-        let fs = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
-        fsconfig_set_string(&fs, "size", size)?;
-        fsconfig_set_string(&fs, "mode", "0755")?;
-        if let Some(count) = inodes {
-            fsconfig_set_string(&fs, "nr_inodes", count.to_string())?;
-        }
-        fsconfig_create(&fs)?;
-        let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-        let mount = fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, flags)?;
-        move_mount(&mount, "", CWD, at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
-        Ok((mount, fs))
-    };
-    make().map_err(|error| Error::step("mount a private tmpfs", error))
+/// What the new root itself takes of the tmpfs that it shares with /tmp: on top of what was asked for.
+struct Own {
+    bytes: u64,
+    /// Paths of the view.
+    names: u64,
+}
+
+/// One tmpfs for the new root and for what is private: the root is a directory of it, bound onto itself so that it
+/// can be read-only where the rest is not. Mounted in the old tree, so that taking that off takes the rest along;
+/// what is bound from it stays. Not on the old root: what is stacked there would have to be taken off one by one.
+/// Returns the mount, the context that it was made with, and the root.
+fn attach_tmpfs(bytes: u64, own: Own) -> io::Result<(OwnedFd, OwnedFd, OwnedFd)> {
+    const ROOT: &str = "root";
+    // tmpfs counts whole pages.
+    let size = bytes.saturating_add(own.bytes.next_multiple_of(PAGE));
+    let inodes = tmp_inodes(bytes).saturating_add(64 + 4 * own.names);
+    let options = [("size", size.to_string()), ("nr_inodes", inodes.to_string())];
+    let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let (mount, context) = new_filesystem("tmpfs", &options, flags)?;
+    move_mount(&mount, "", CWD, "/dev", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+    mkdirat(&mount, ROOT, Mode::from_raw_mode(0o755))?;
+    let root = clone_by_name(&mount, ROOT)?;
+    move_mount(&root, "", &mount, ROOT, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+    Ok((mount, context, root))
+}
+
+/// A mount that is nowhere yet, and the context that it was made with, which serves no more.
+fn new_filesystem(
+    kind: &str,
+    options: &[(&str, String)],
+    flags: MountAttrFlags,
+) -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+    let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for (key, value) in options {
+        fsconfig_set_string(&context, *key, value)?;
+    }
+    fsconfig_create(&context)?;
+    Ok((fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, flags)?, context))
 }
 
 /// A quarter of memory unless asked otherwise.
@@ -201,8 +232,16 @@ impl Builder<'_> {
             Backing::Copy => return self.copy(&place, source, region),
             Backing::Itself => return self.guard(&place),
             Backing::Lifted => return Ok(()),
-            Backing::Fresh { mode } => (self.fresh(*mode)?, Region::Own, true),
-            Backing::Device | Backing::Terminal => {
+            Backing::Fresh { mode } => (self.fresh(&place.path, *mode, region)?, Region::Own, true),
+            Backing::Device => {
+                let name = place.path.file_name().ok_or(Errno::INVAL)?;
+                let name = CString::new(name.as_bytes()).map_err(|_| Errno::INVAL)?;
+                let mount = clone_at(self.devices.as_fd(), &name, RDONLY | NOSUID | NOEXEC)?;
+                self.attach(&mount, &place.path, false, region)?;
+                self.serve([mount]);
+                return Ok(());
+            }
+            Backing::Terminal => {
                 let (fd, _) = object(source)?;
                 let mount = clone(&fd, RDONLY | NOSUID | NOEXEC)?;
                 self.attach(&mount, &place.path, false, region)?;
@@ -210,9 +249,9 @@ impl Builder<'_> {
                 return Ok(());
             }
             Backing::Terminals => {
-                let mount = devpts()?;
+                let (mount, context) = devpts()?;
                 self.attach(&mount, &place.path, true, region)?;
-                self.serve([mount]);
+                self.serve([mount, context]);
                 return Ok(());
             }
             Backing::Bind
@@ -266,12 +305,17 @@ impl Builder<'_> {
     /// A clone of a tree with everything mounted below it. Submounts are read-only: each that may be written is
     /// an entry of its own.
     fn clone_tree(&self, object: &OwnedFd, access: Access, veiled: bool) -> io::Result<OwnedFd> {
-        let tree = open_tree_clone(object)?;
-        let attr = MountAttr { attr_set: RDONLY | NOSUID | NODEV, ..MountAttr::default() };
-        if veiled && let Some(veil) = &self.veil {
-            veil.put_on(&tree);
-        }
-        sys::mount_setattr(tree.as_fd(), libc::AT_RECURSIVE, &attr)?;
+        const FLAGS: u64 = RDONLY | NOSUID | NODEV;
+        let tree = match &self.veil {
+            Some(veil) if veiled => {
+                let tree = open_tree_clone(object)?;
+                veil.put_on(&tree);
+                let attr = MountAttr { attr_set: FLAGS, ..MountAttr::default() };
+                sys::mount_setattr(tree.as_fd(), libc::AT_RECURSIVE, &attr)?;
+                tree
+            }
+            _ => clone(object, FLAGS)?,
+        };
         if access == Access::Write {
             let writable = MountAttr { attr_clr: RDONLY, ..MountAttr::default() };
             sys::mount_setattr(tree.as_fd(), 0, &writable).map_err(|error| match error.raw_os_error() {
@@ -327,35 +371,48 @@ impl Builder<'_> {
         openat(&self.private, &name, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
     }
 
-    /// The clone has the private mount's own flags: nosuid and nodev.
-    fn fresh(&mut self, mode: u32) -> io::Result<OwnedFd> {
+    /// The clone has the private mount's own flags: nosuid and nodev. In a tree of our own it is the mount point
+    /// itself.
+    fn fresh(&mut self, path: &Path, mode: u32, region: Region) -> io::Result<OwnedFd> {
+        let here = relative(path);
+        if region == Region::Own {
+            self.parents(path)?;
+            match mkdirat(&self.root, here, Mode::from_raw_mode(mode)) {
+                Ok(()) => {
+                    let (uid, gid) = identity(self.plan);
+                    if uid.is_some() {
+                        chownat(&self.root, here, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
+                    }
+                    self.directories.insert(here.to_owned());
+                    return clone_by_name(&self.root, here);
+                }
+                Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
         let name = self.fresh_name(mode)?;
         clone_by_name(&self.private, &name)
     }
 
-    fn procfs(&self, host: &OwnedFd) -> io::Result<OwnedFd> {
+    fn procfs(&mut self, host: &OwnedFd) -> io::Result<OwnedFd> {
         let flags = RDONLY | NOSUID | NODEV | NOEXEC;
         if !self.plan.has(Namespace::Pid) {
             return clone(host, flags);
         }
         // The host's would show the host's processes: there is nothing to fall back on.
-        let fs = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
-        fsconfig_create(&fs)?;
-        Ok(fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::from_bits_retain(flags as u32))?)
+        let (mount, context) = new_filesystem("proc", &[], MountAttrFlags::from_bits_retain(flags as u32))?;
+        self.serve([context]);
+        Ok(mount)
     }
 
     /// `fresh` says whether it is a new one, with nothing of the host mounted below.
-    fn sysfs(&self, host: &OwnedFd, fresh: &mut bool) -> io::Result<OwnedFd> {
+    fn sysfs(&mut self, host: &OwnedFd, fresh: &mut bool) -> io::Result<OwnedFd> {
         let flags = RDONLY | NOSUID | NODEV | NOEXEC;
         if self.plan.has(Namespace::Network) {
-            let made = (|| {
-                let fs = fsopen("sysfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
-                fsconfig_create(&fs)?;
-                let flags = MountAttrFlags::from_bits_retain(flags as u32);
-                fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, flags)
-            })();
+            let made = new_filesystem("sysfs", &[], MountAttrFlags::from_bits_retain(flags as u32));
             // Refused where a container masks parts of /sys ("mount too revealing").
-            if let Ok(mount) = made {
+            if let Ok((mount, context)) = made {
+                self.serve([context]);
                 *fresh = true;
                 return Ok(mount);
             }
@@ -508,10 +565,10 @@ impl Builder<'_> {
         }
         let path = relative(path);
         self.parents(path)?;
-        if directory {
-            self.directory(path)?;
-        } else {
+        if !directory {
             empty_file(&self.root, path, 0o600)?;
+        } else if !self.directories.contains(path) {
+            self.directory(path)?;
         }
         Ok(move_mount(mount, "", &self.root, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
     }
@@ -547,13 +604,14 @@ impl Builder<'_> {
     }
 
     fn grant_directories(&mut self) -> io::Result<()> {
-        for (path, right) in [(".", Right::List), ("dev", Right::Device)] {
-            let fd =
-                openat(&self.root, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-            self.grants.push(Grant { fd, right, directory: true });
-        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = openat(&self.root, "dev", flags, Mode::empty())?;
+        self.grants.push(Grant { fd, right: Right::Device, directory: true });
         match queues() {
-            Ok(fd) => self.grants.push(Grant { fd, right: Right::Write, directory: true }),
+            Ok((fd, context)) => {
+                self.grants.push(Grant { fd, right: Right::Write, directory: true });
+                self.serve([context]);
+            }
             // A kernel without POSIX message queues.
             Err(Errno::NODEV) => {}
             Err(error) => return Err(error.into()),
@@ -579,14 +637,27 @@ fn open_tree_clone(object: impl AsFd) -> io::Result<OwnedFd> {
 }
 
 fn clone(object: impl AsFd, set: u64) -> io::Result<OwnedFd> {
-    let tree = open_tree_clone(object)?;
+    clone_at(object.as_fd(), c"", set)
+}
+
+/// With an empty name, of the object itself.
+fn clone_at(directory: BorrowedFd<'_>, name: &CStr, set: u64) -> io::Result<OwnedFd> {
     let attr = MountAttr { attr_set: set, ..MountAttr::default() };
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH
+        | OpenTreeFlags::AT_RECURSIVE;
+    // One call since Linux 6.15. Whatever it fails of, the two that are older say so in their own words.
+    if let Ok(tree) = sys::open_tree_attr(directory, name, flags.bits(), &attr) {
+        return Ok(tree);
+    }
+    let tree = open_tree(directory, name, flags)?;
     sys::mount_setattr(tree.as_fd(), libc::AT_RECURSIVE, &attr)?;
     Ok(tree)
 }
 
 /// Of something in the private tmpfs, where only the empty ones are mount points, and are meant.
-fn clone_by_name(private: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
+fn clone_by_name(private: &OwnedFd, name: impl rustix::path::Arg) -> io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_SYMLINK_NOFOLLOW
@@ -599,21 +670,16 @@ fn mount_on(mount: &OwnedFd, target: &OwnedFd) -> io::Result<()> {
     Ok(move_mount(mount, "", target, "", flags)?)
 }
 
-fn devpts() -> io::Result<OwnedFd> {
-    let fs = fsopen("devpts", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    fsconfig_set_string(&fs, "ptmxmode", "0666")?;
-    fsconfig_set_string(&fs, "mode", "0620")?;
-    fsconfig_create(&fs)?;
+fn devpts() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+    let options = [("ptmxmode", "0666".to_owned()), ("mode", "0620".to_owned())];
     let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    Ok(fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, flags)?)
+    new_filesystem("devpts", &options, flags)
 }
 
 /// The message queues of this IPC namespace. Landlock takes mq_open(3) for an open beneath their file system's root,
 /// which no path leads to; a rule on that inode holds wherever it is mounted, or nowhere.
-fn queues() -> rustix::io::Result<OwnedFd> {
-    let fs = fsopen("mqueue", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    fsconfig_create(&fs)?;
-    fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::MOUNT_ATTR_NOSUID)
+fn queues() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+    new_filesystem("mqueue", &[], MountAttrFlags::MOUNT_ATTR_NOSUID)
 }
 
 fn write_file(

@@ -133,14 +133,21 @@ pub fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     use std::io::Read;
     use std::os::unix::fs::OpenOptionsExt;
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
-    let file = fs::File::options().read(true).custom_flags(flags).open(path)?;
+    let mut file = fs::File::options().read(true).custom_flags(flags).open(path)?;
     let found = file.metadata()?;
     if !found.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
-    // One more than there is, or std would look for the end in small steps.
-    let mut bytes = Vec::with_capacity(found.len().min(limit) as usize + 1);
-    if file.take(limit + 1).read_to_end(&mut bytes)? as u64 > limit {
+    // One more than there is: a regular file reads short only at its end, so that one reading tells.
+    let mut bytes = vec![0; found.len().min(limit) as usize + 1];
+    let length = file.read(&mut bytes)?;
+    if length < bytes.len() {
+        bytes.truncate(length);
+        return Ok(bytes);
+    }
+    // It has grown meanwhile, or tells no size.
+    if file.take((limit + 1).saturating_sub(length as u64)).read_to_end(&mut bytes)? + length > limit as usize
+    {
         return Err(io::Error::other("too large"));
     }
     Ok(bytes)

@@ -123,6 +123,12 @@ pub(super) struct Guarded {
     pub directory: Option<Id>,
 }
 
+/// Whether a name in a directory is a reason to look the table up there.
+pub fn may_concern(name: &[u8]) -> bool {
+    name == b"HEAD"
+        || FILES.iter().any(|row| row.path.bytes().take_while(|byte| *byte != b'/').eq(name.iter().copied()))
+}
+
 /// The table looked up at one directory: a workspace root, or a repository that the scan has met.
 pub fn at_root(dir: BorrowedFd<'_>, git: Git) -> io::Result<Found> {
     let mut found = Found::default();

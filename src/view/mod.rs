@@ -333,6 +333,13 @@ impl View {
         }
     }
 
+    /// The same for what was opened as a directory.
+    fn show_directory(&mut self, traced: Traced, backing: Backing, reason: &str) {
+        if !self.is_shown(&traced.path) {
+            self.table(traced.path, Access::Read, backing, reason, Source::directory(traced.fd));
+        }
+    }
+
     /// What is narrowed, covered or mounted inside a writable root stays at its place only if no directory above it
     /// can be renamed: each is bound onto itself.
     fn pin_parents(&mut self) {
@@ -345,7 +352,8 @@ impl View {
         };
         let mut pins: Vec<PathBuf> = Vec::new();
         for place in self.places().filter(inside).filter(|place| place.backing != Backing::Lifted) {
-            let Some(root) = roots.iter().filter(|root| place.path.starts_with(root)).max() else { continue };
+            let below = |root: &&PathBuf| place.path.starts_with(root) && place.path != **root;
+            let Some(root) = roots.iter().filter(below).max() else { continue };
             pins.extend(place.path.ancestors().skip(1).take_while(|above| above != root).map(Path::to_owned));
         }
         for path in pins {
@@ -362,7 +370,9 @@ impl View {
     }
 
     fn look_for_aliases(&mut self, policy: &Policy) -> Result<()> {
-        let apart = self.apart();
+        let mut apart = self.apart();
+        // No walk gets there: they are file systems of their own, and not ones that links are counted on.
+        apart.retain(|path| !system::KERNEL.iter().any(|kernel| path == Path::new(kernel)));
         let roots: Vec<scan::Root<'_>> =
             self.roots.iter().filter(|root| root.writable).map(Root::to_scan).collect();
         if roots.is_empty() {

@@ -58,6 +58,47 @@ pub fn trace(path: &Path) -> io::Result<Traced> {
     }
 }
 
+/// A directory whose name has no link in it; anything else is an error, and `trace` says more.
+pub fn directory(path: &Path) -> io::Result<Traced> {
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let fd = openat2(CWD, path, flags, Mode::empty(), resolve)?;
+    Ok(Traced { fd, path: normalise(path), links: Vec::new() })
+}
+
+/// Those of the paths that are links in `/` to a directory below `/usr`, where that name has no further link in it:
+/// one opening of all of them in a row (`/usr/bin/../sbin`) proves it. None at all where it does not.
+pub fn merged_links<'a>(paths: impl Iterator<Item = &'a Path>) -> Vec<(PathBuf, PathBuf)> {
+    let mut links = Vec::new();
+    let mut chain = PathBuf::from("/usr");
+    for path in paths {
+        let Some(name) = path.strip_prefix("/").ok().filter(|name| name.components().count() == 1) else {
+            continue;
+        };
+        // As on every merged system, so that no other row costs a call here.
+        if !MERGED.iter().any(|merged| name == Path::new(merged)) {
+            continue;
+        }
+        let Ok(target) = readlinkat(CWD, path, Vec::new()) else { continue };
+        let to = PathBuf::from(OsString::from_vec(target.into_bytes()));
+        let Some(below) = to.strip_prefix("usr").ok().filter(|below| below.components().count() == 1) else {
+            continue;
+        };
+        if !matches!(below.components().next(), Some(Component::Normal(_))) {
+            continue;
+        }
+        chain.push(below);
+        chain.push("..");
+        links.push((path.to_owned(), to));
+    }
+    match open_plain(&chain) {
+        Ok(_) => links,
+        Err(_) => Vec::new(),
+    }
+}
+
+const MERGED: &[&str] = &["bin", "sbin", "lib", "lib64"];
+
 fn open_plain(path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     match openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), flags) {

@@ -161,21 +161,25 @@ fn a_file_system_of_the_kernel_is_one_whatever_the_width_of_its_number() {
     assert_eq!(by_file_system(0xef53, false), Kind::Unknown);
 }
 
+fn check_open(stream: BorrowedFd<'_>, fd: RawFd) -> Result<Standard> {
+    check_stream(stream, fd, rustix::fs::fcntl_getfl(stream).unwrap())
+}
+
 #[test]
 fn streams_tell_their_access_and_identity() {
     let scratch = Scratch::new("streams");
     let path = scratch.0.join("log");
     let file = File::create(&path).unwrap();
-    let checked = check_stream(file.as_fd(), 2).unwrap();
+    let checked = check_open(file.as_fd(), 2).unwrap();
     let stat = rustix::fs::stat(&path).unwrap();
     assert_eq!((checked.fd, checked.kind), (2, Kind::Regular));
     assert_eq!((checked.read, checked.write), (false, true));
     assert_eq!((checked.device, checked.inode), (stat.st_dev, stat.st_ino));
     assert!(!checked.is_terminal());
-    let checked = check_stream(File::open(&path).unwrap().as_fd(), 0).unwrap();
+    let checked = check_open(File::open(&path).unwrap().as_fd(), 0).unwrap();
     assert_eq!((checked.read, checked.write), (true, false));
 
-    let error = check_stream(File::open(&scratch.0).unwrap().as_fd(), 0).unwrap_err();
+    let error = check_open(File::open(&scratch.0).unwrap().as_fd(), 0).unwrap_err();
     assert_eq!(error.to_string(), "standard input is a directory, which could lead outside");
     assert_eq!(error.hint(), Some("give the command another one, as by '< /dev/null'"));
 }

@@ -108,8 +108,8 @@ impl Worker<'_> {
         let devices_before = self.gathered.devices.len();
         let submounts_before = self.gathered.submounts.len();
         let leftovers_before = self.gathered.leftovers.len();
-        let has_git = match self.entries(&fd, &place) {
-            Ok(has_git) => has_git,
+        let (has_git, concerned) = match self.entries(&fd, &place) {
+            Ok(seen) => seen,
             Err(error) => {
                 return self.unopened(&place.node(), None, error);
             }
@@ -143,7 +143,7 @@ impl Worker<'_> {
             } else if ctime(&stat) >= plan.since {
                 self.gathered.vanished = true;
             }
-            if (has_git || place.is_root()) && !place.traits.unpacked {
+            if (has_git || concerned) && !place.traits.unpacked {
                 self.control(&fd, &place)?;
             }
         }
@@ -174,17 +174,20 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Lists one directory and looks at what is no directory. Returns whether it contains `.git`.
-    fn entries(&mut self, fd: &OwnedFd, place: &Place<'_>) -> io::Result<bool> {
+    /// Lists one directory and looks at what is no directory. Returns whether it contains `.git`, and whether it is
+    /// a root that contains something else of the table of control files.
+    fn entries(&mut self, fd: &OwnedFd, place: &Place<'_>) -> io::Result<(bool, bool)> {
         let plan = self.shared.plan;
         let look = plan.mode != Mode::Changed;
         let root_mount = plan.mounts.get(place.root()).copied();
-        let mut has_git = false;
+        let (mut has_git, mut concerned) = (false, false);
+        let root = place.is_root();
         let mut listing = RawDir::new(fd, &mut self.buffer);
         while let Some(entry) = listing.next() {
             let entry = entry?;
             let name = entry.file_name();
             let bytes = name.to_bytes();
+            concerned |= root && !concerned && control::may_concern(bytes);
             if bytes.first() == Some(&b'.') {
                 if bytes == b"." || bytes == b".." {
                     continue;
@@ -247,7 +250,7 @@ impl Worker<'_> {
                 self.children.extend_from_slice(name.to_bytes_with_nul());
             }
         }
-        Ok(has_git)
+        Ok((has_git, concerned))
     }
 
     fn check_filesystem(&mut self, fd: &OwnedFd, id: Id, place: &Place<'_>) -> io::Result<()> {
