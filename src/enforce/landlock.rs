@@ -2,7 +2,7 @@
 //!
 //! After the mounts (a landlocked process may not mount) and after the capabilities.
 
-use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, Ruleset, RulesetAttr,
@@ -117,10 +117,7 @@ fn restrict(
             sys::landlock_add_path(ruleset.as_fd(), file.fd, wanted.bits())?;
         }
     }
-    sys::landlock_restrict_self(ruleset.as_fd())?;
-    // Left to execve, which closes it.
-    let _ = ruleset.into_raw_fd();
-    Ok(())
+    Ok(sys::landlock_restrict_self(ruleset.as_fd())?)
 }
 
 #[cfg(test)]

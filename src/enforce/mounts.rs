@@ -309,9 +309,7 @@ impl Builder<'_> {
         let tree = match &self.veil {
             Some(veil) if veiled => {
                 let tree = open_tree_clone(object)?;
-                veil.put_on(&tree);
-                let attr = MountAttr { attr_set: FLAGS, ..MountAttr::default() };
-                sys::mount_setattr(tree.as_fd(), libc::AT_RECURSIVE, &attr)?;
+                veil.put_on(&tree, FLAGS)?;
                 tree
             }
             _ => clone(object, FLAGS)?,
@@ -450,11 +448,27 @@ impl Builder<'_> {
         if region == Region::Own {
             return Ok(());
         }
-        let Some(target) = self.open_foreign(path)? else { return Ok(()) };
+        // Of the kernel's own directory there is nothing to look out for on the way.
+        let target = match path.parent() == Some(Path::new("/proc")) {
+            true => None,
+            false => match self.open_foreign(path)? {
+                None => return Ok(()),
+                target => target,
+            },
+        };
         let name = self.empty(directory)?;
         let mount = clone_by_name(&self.private, name)?;
-        mount_on(&mount, &target)?;
-        self.serve([target, mount]);
+        match target {
+            Some(target) => {
+                mount_on(&mount, &target)?;
+                self.serve([target]);
+            }
+            None => {
+                let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+                move_mount(&mount, "", &self.root, relative(path), flags)?;
+            }
+        }
+        self.serve([mount]);
         Ok(())
     }
 

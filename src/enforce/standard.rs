@@ -4,7 +4,7 @@
 //! A descriptor keeps the mount that it was opened through: root could chmod the host's /dev/null, and any user
 //! the own terminal, through one that leads to the host's mount.
 
-use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -32,8 +32,6 @@ pub fn reopen(standard: &[Standard], view: bool) -> Result<Vec<Handed<'static>>>
         if let Some(again) = find(stream) {
             sys::place_descriptor(again.as_fd(), stream.fd)
                 .map_err(|error| Error::step("replace a standard descriptor", error))?;
-            // A plain device or the command's own terminal: left to execve, which closes it.
-            let _ = again.into_raw_fd();
         }
     }
     Ok(handed)

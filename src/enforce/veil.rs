@@ -29,15 +29,16 @@ impl Veil {
         Some(Veil { map })
     }
 
-    /// Turns root's files into nobody's on a clone, if its file systems can do that (each is asked, the attribute
-    /// is all or nothing).
-    pub fn put_on(&self, tree: &OwnedFd) {
-        if let Some(map) = &self.map {
-            let attr =
-                MountAttr { attr_set: IDMAP, userns_fd: map.as_raw_fd() as u64, ..MountAttr::default() };
-            // A refusal leaves the clone as it was; `unreadable` sees that and covers instead.
-            let _ = sys::mount_setattr(tree.as_fd(), libc::AT_RECURSIVE, &attr);
-        }
+    /// Turns root's files into nobody's on a clone, if its file systems can do that (each is asked, and all is set
+    /// or nothing), and sets these flags in any case.
+    pub fn put_on(&self, tree: &OwnedFd, flags: u64) -> io::Result<()> {
+        let plain = MountAttr { attr_set: flags, ..MountAttr::default() };
+        let set = |attr: &MountAttr| sys::mount_setattr(tree.as_fd(), libc::AT_RECURSIVE, attr);
+        let Some(map) = &self.map else { return set(&plain) };
+        let mapped =
+            MountAttr { attr_set: flags | IDMAP, userns_fd: map.as_raw_fd() as u64, ..MountAttr::default() };
+        // A refusal leaves the clone as it was; `unreadable` sees that and covers instead.
+        set(&mapped).or_else(|_| set(&plain))
     }
 }
 

@@ -372,7 +372,7 @@ impl View {
     fn look_for_aliases(&mut self, policy: &Policy) -> Result<()> {
         let mut apart = self.apart();
         // No walk gets there: they are file systems of their own, and not ones that links are counted on.
-        apart.retain(|path| !system::KERNEL.iter().any(|kernel| path == Path::new(kernel)));
+        apart.retain(|path| !system::KERNEL.iter().any(|kernel| path.starts_with(kernel)));
         let roots: Vec<scan::Root<'_>> =
             self.roots.iter().filter(|root| root.writable).map(Root::to_scan).collect();
         if roots.is_empty() {
