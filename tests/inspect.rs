@@ -366,7 +366,7 @@ fn the_note_explains_the_errno_of_every_denial_about_files() {
             denial("FILES", &["read".as_ref(), secret.as_os_str()]),
             denial("FILES", &["list".as_ref(), scratch.outside().as_os_str()]),
             denial("FILES", &["stat".as_ref(), scratch.home().join(".ssh").as_os_str()]),
-            denial("FILES", &["append-to", "/etc/passwd"]),
+            denial("FILES", &["open-write", "/etc/passwd"]),
             denial("FILES", &["make-file", "/usr/new"]),
             denial("FILES", &["make-file", "/new"]),
             denial("FILES", &["make-file", "/proc/sys/kernel/new"]),

@@ -106,8 +106,8 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
             // What is counted later is opened now: after the pivot no path leads there.
             let ceilings = match &supervision.ceilings {
                 Some(limits) => {
-                    let (roots, own_tmp) = (open_roots(&view)?, viewed && has_own_tmp(&view));
-                    Some(Ceilings::prepare(limits, cgroup, roots, namespace, own_tmp)?)
+                    let own_tmp = viewed && has_own_tmp(&view);
+                    Some(Ceilings::prepare(limits, cgroup, open_roots(&view)?, namespace, own_tmp)?)
                 }
                 None => None,
             };

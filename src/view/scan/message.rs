@@ -179,11 +179,10 @@ fn main_tool(report: &Report) -> Tool {
     most.map_or(Tool::Copy, |(tool, _)| tool)
 }
 
-pub fn changing(roots: &[PathBuf]) -> Error {
+pub fn changing(roots: &[PathBuf], looks: u32) -> Error {
     let roots = roots.iter().map(|path| show(path.as_os_str()).to_string()).collect::<Vec<_>>().join(", ");
     Error::refused(format!(
-        "the workspace is changing: files in {roots} were linked, moved or removed during each of {} looks for hard links",
-        super::settle::PASSES
+        "the workspace is changing: files in {roots} were linked, moved or removed during each of {looks} looks for hard links"
     ))
     .with_hint("start again when what writes there has finished, or use --waive alias-free")
 }

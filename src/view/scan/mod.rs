@@ -6,9 +6,9 @@
 //! The tree is not frozen meanwhile. What a neighbour does shows in change times, which nobody but the kernel
 //! sets: a name that was made, removed or moved changes its directory, a link its inode. Where nothing changed
 //! since the scan began, one walk is proof. Otherwise what changed is read again, alone, until a reading finds
-//! everything as it was before that reading; at most five, then the workspace is changing, unless no look has found
-//! any name that leads elsewhere. What this leaves: a process that was inside before, watches the scan and moves an
-//! alias between directories it has read already.
+//! everything as it was before that reading. That is tried five times, and for some seconds while no look has found
+//! any name that leads elsewhere; then the workspace is changing, which is a refusal. What this leaves: a process
+//! that was inside before, watches the scan and moves an alias between directories it has read already.
 #![forbid(unsafe_code)]
 
 mod copy;

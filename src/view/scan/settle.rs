@@ -12,15 +12,18 @@ use super::{Scan, failed, filesystem, message, walk};
 use crate::error::Error;
 use crate::view::control::Id;
 
-/// A pass that finds the workspace different from the pass before is repeated this often in all.
-pub const PASSES: u32 = 5;
+/// A pass that finds the workspace different from the pass before is repeated this often in all
+/// once a name has been seen that leads elsewhere,
+const PASSES: u32 = 5;
+/// and this often, some three seconds, as long as none was.
+const PATIENCE: u32 = 80;
 /// Change times lag behind the clock by up to a tick, 10 ms at CONFIG_HZ=100.
 const TICK: i64 = 11_000_000;
 
 /// How long a busy neighbour is left alone before the next pass, where change times are fine enough not to ask
 /// for a wait of their own.
-const PAUSES: [Duration; 4] =
-    [Duration::ZERO, Duration::from_millis(2), Duration::from_millis(10), Duration::from_millis(40)];
+const PAUSES: [Duration; 4] = [Duration::ZERO, Duration::from_millis(2), Duration::from_millis(10), LONGEST];
+const LONGEST: Duration = Duration::from_millis(40);
 
 /// Where change times are coarse, a change may bear the time of the look before it for so long.
 const SETTLE: Duration = Duration::from_millis(15);
@@ -46,15 +49,20 @@ impl Scan<'_> {
         if !self.gathered.vanished && !groups.iter().any(fresh) {
             return Ok(1);
         }
-        // In five looks at every directory that changes, nobody has seen an inode with a name elsewhere: what goes on
-        // is files of one name being made and removed, as by another run in this workspace.
+        // Somebody has seen an inode with a name elsewhere. Otherwise what goes on is most likely files of one name
+        // being made and removed, as by another run in this workspace, and worth more patience. It proves nothing:
+        // a name that is moved without pause may be elsewhere at every look.
         let mut doubt = !groups.iter().all(Group::is_inside);
         let coarse = self.gathered.coarse_times || !filesystem::kernel_has_fine_times();
         let mut chosen = now();
         let mut nodes: Nodes = self.hot(&groups, began - TICK).collect();
         // Last, because these paths were right a moment ago.
         nodes.extend(self.changed(began).map_err(failed)?.0);
-        for (pass, pause) in (2..=PASSES).zip(PAUSES) {
+        let mut pauses = PAUSES.into_iter();
+        let mut pass = 1;
+        while pass < if doubt { PASSES } else { PATIENCE } {
+            pass += 1;
+            let pause = pauses.next().unwrap_or(LONGEST);
             std::thread::sleep(if coarse { pause.max(SETTLE) } else { pause });
             let (settled, read, hot) = self.again(&mut nodes, began - TICK, coarse).map_err(failed)?;
             doubt |= !self.groups().map_err(failed)?.iter().all(Group::is_inside);
@@ -67,7 +75,7 @@ impl Scan<'_> {
             nodes.extend(hot);
             nodes.extend(changed);
         }
-        if doubt { Err(message::changing(&self.paths)) } else { Ok(PASSES) }
+        Err(message::changing(&self.paths, pass))
     }
 
     /// Directories that have changed since, and whether some were gone when they were asked.
