@@ -181,6 +181,32 @@ pub fn close(fd: RawFd) {
     unsafe { libc::close(fd) };
 }
 
+/// The default action for one signal.
+pub fn default_action(signal: i32) -> io::Result<()> {
+    // SAFETY: SIG_DFL is a valid disposition for every signal that can be caught.
+    if unsafe { libc::signal(signal, libc::SIG_DFL) } == libc::SIG_ERR {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Whether this process gets `signal` when there is something to be read from `socket`, or its other end goes
+/// (fcntl(2), F_SETSIG and O_ASYNC). A stopped process is woken by SIGCONT and by nothing else.
+pub fn signal_on_input(socket: BorrowedFd<'_>, signal: i32, wanted: bool) -> io::Result<()> {
+    let fd = socket.as_raw_fd();
+    // SAFETY: the descriptor is open while borrowed, and each command takes an integer.
+    unsafe {
+        check(libc::fcntl(fd, libc::F_SETOWN, libc::getpid()).into())?;
+        check(libc::fcntl(fd, F_SETSIG, signal).into())?;
+        let flags = check(libc::fcntl(fd, libc::F_GETFL).into())? as i32;
+        let flags = if wanted { flags | libc::O_ASYNC } else { flags & !libc::O_ASYNC };
+        check(libc::fcntl(fd, libc::F_SETFL, flags).into()).map(drop)
+    }
+}
+
+/// linux/fcntl.h; the same number on every architecture that confine has a table for.
+const F_SETSIG: i32 = 10;
+
 /// The default action for each signal whose bit is set in `ignored` (bit N-1 is signal N), and an empty signal
 /// mask. Handlers need no such care: execve(2) resets them.
 pub fn reset_signals(ignored: u64) -> io::Result<()> {

@@ -237,6 +237,7 @@ fn the_manual_page_lists_the_steps_in_the_order_of_the_code() {
         "status.verify(",
         // What the parent will watch, and the child's ends of it.
         "Surroundings::look(",
+        "open_roots(",
         "Output::prepare(",
         "Before::look(",
         "Report::new(",

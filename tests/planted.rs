@@ -227,3 +227,21 @@ fn an_environment_file_is_not_followed_out_of_the_workspace() {
         |_| "env".to_owned(),
     );
 }
+
+#[test]
+fn an_alias_of_what_is_hidden_is_not_read() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        scratch.dir("w/hid");
+        scratch.file("w/hid/secret", "hidden text\n");
+        let first =
+            Run::confined(&scratch).option("--hardlinks").option("protect").shell("ln hid/secret alias");
+        let run = Run::confined(&scratch).options(["--hardlinks", "protect", "--hide", "hid"]);
+        let outcome = run.cwd(scratch.workspace()).shell("cat alias hid/secret; echo ran");
+        findings.claim(first.ok() && outcome.out == "ran\n", || format!("{who:?}: {}", outcome.tell()));
+        let twin = Run::confined(&scratch).option("--hardlinks").option("protect").shell("cat alias");
+        findings.claim(twin.out == "hidden text\n", || format!("{who:?}: {}", twin.tell()));
+    }
+    findings.settle();
+}

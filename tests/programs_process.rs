@@ -206,7 +206,7 @@ fn debuggers_work_on_children_of_their_own() {
 }
 
 #[test]
-fn an_inner_confine_refuses_what_it_cannot_keep_and_works_with_that_waived() {
+fn an_inner_confine_keeps_its_own_promises_and_refuses_what_it_cannot_keep() {
     for_everyone(|scratch| {
         let inner = scratch.path("w/confine");
         common::scratch::copy(&scratch.confine(), &inner);
@@ -218,15 +218,13 @@ fn an_inner_confine_refuses_what_it_cannot_keep_and_works_with_that_waived() {
             Run::confined(scratch).command(words).run()
         };
         scratch.dir("w/sub");
-        let refused = nested(&["--state", "/tmp/state"], "touch started");
+        let refused = nested(&["--require", "process-hiding"], "touch started");
         assert_eq!(refused.code(), Some(125), "{}", refused.tell());
-        let hint = "`--waive metadata-scope --waive socket-scope`";
-        assert!(refused.err.contains("metadata-scope and socket-scope cannot be kept"), "{}", refused.tell());
-        assert!(refused.err.contains(hint), "one hint leads through: {}", refused.tell());
+        assert!(refused.err.contains("process-hiding cannot be kept"), "{}", refused.tell());
         assert!(!scratch.path("w/sub/started").exists());
-        let waived = ["--state", "/tmp/state", "--waive", "metadata-scope", "--waive", "socket-scope"];
+        let kept = ["--state", "/tmp/state"];
         let script = "echo in > file && cat file && echo kept > $HOME/x && ! echo out > ../own/own && ! cat ../own/own";
-        let outcome = nested(&waived, script);
+        let outcome = nested(&kept, script);
         assert!(outcome.ok() && outcome.out == "in\n", "{}", outcome.tell());
         assert_eq!(fs::read_to_string(scratch.path("w/own/own")).unwrap(), "my own\n");
         assert_eq!(fs::read_to_string(scratch.path("w/sub/file")).unwrap(), "in\n");

@@ -280,3 +280,35 @@ subprocess.Popen(sys.argv[1:]).wait()
         common::run::wait(&mut caller);
     }
 }
+
+#[test]
+fn a_command_that_was_continued_or_killed_from_inside_ends_the_run() {
+    for (signal, status) in [("SIGCONT", 17), ("SIGKILL", 137)] {
+        everyone(|_, run, name| {
+            let script = format!(
+                "import os, signal, time\n\
+                 if os.fork() == 0:\n    time.sleep(0.5); os.kill(os.getppid(), signal.{signal}); os._exit(0)\n\
+                 os.kill(os.getpid(), signal.SIGSTOP); os._exit(17)"
+            );
+            let got = run
+                .option("--require=teardown")
+                .under(["timeout", "--foreground", "20"])
+                .command(["/usr/bin/python3", "-c", &script])
+                .run();
+            assert_eq!(got.code(), Some(status), "{name} {signal}: {}", got.tell());
+        });
+    }
+}
+
+#[test]
+fn a_caller_that_ignores_its_children_gets_the_status_all_the_same() {
+    everyone(|_, run, name| {
+        let ignore = "import os, signal, sys\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n\
+                      os.execv(sys.argv[1], sys.argv[1:])";
+        let got = run
+            .option("--require=teardown")
+            .under(["timeout", "--foreground", "20", "/usr/bin/python3", "-c", ignore])
+            .shell("exit 44");
+        assert_eq!(got.code(), Some(44), "{name}: {}", got.tell());
+    });
+}

@@ -48,6 +48,8 @@ pub enum Role {
 /// Forks the init. The PID namespace, if one was entered, begins with it.
 pub fn split(surroundings: Surroundings, namespace: bool) -> Result<Role> {
     let failed = |what: &'static str| move |errno: nix::errno::Errno| Error::step(what, errno);
+    // A caller that ignores SIGCHLD has its children reaped unseen, and that is inherited (sigaction(2)).
+    sys::default_action(libc::SIGCHLD).map_err(|error| Error::step("reset SIGCHLD", error))?;
     scrub::scrub().map_err(|error| Error::step("clear the supervisor's command line", error))?;
     if !namespace {
         // Should the init be killed, its children come here to be ended.

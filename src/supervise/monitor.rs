@@ -206,8 +206,8 @@ impl Monitor {
             // From a write of our own, to a reader that has gone.
             libc::SIGPIPE if info.ssi_pid == getpid().as_raw() as u32 => {}
             libc::SIGCHLD if kernels => {}
-            // The alarm: only to look at the clock.
-            libc::SIGCONT if info.ssi_code == libc::SI_TIMER => {}
+            // The alarm, or a word of init (POLL_IN to POLL_HUP): only to look.
+            libc::SIGCONT if info.ssi_code == libc::SI_TIMER || (1..=6).contains(&info.ssi_code) => {}
             libc::SIGCONT => self.go_on(),
             libc::SIGHUP if kernels => {
                 if getsid(None) == Ok(getpid()) {
@@ -259,8 +259,20 @@ impl Monitor {
             if self.ceilings.as_ref().and_then(Ceilings::next).is_some() {
                 self.frozen = self.link.send(Message::SignalAll(libc::SIGSTOP)).is_ok();
             }
-            stop(signal);
+            // What init has to say wakes it up again: the command may be continued from inside, and end.
+            let armed = sys::signal_on_input(self.link.as_fd(), libc::SIGCONT, true).is_ok();
+            if !self.has_message() {
+                stop(signal);
+            }
+            if armed {
+                let _ = sys::signal_on_input(self.link.as_fd(), libc::SIGCONT, false);
+            }
         }
+    }
+
+    fn has_message(&self) -> bool {
+        let mut watched = [PollFd::new(self.link.as_fd(), PollFlags::POLLIN)];
+        poll(&mut watched, nix::poll::PollTimeout::ZERO).is_ok_and(|count| count > 0)
     }
 
     /// How the run ended. What was decided here before stays: the command's death followed from it.

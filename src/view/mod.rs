@@ -395,13 +395,20 @@ impl View {
         let report = scan::scan(&roots, &options)?;
         let paths: Vec<_> = roots.iter().map(|root| root.path.to_owned()).collect();
         let protected = scan::verdict(&report, policy.hardlinks)?;
+        let hides =
+            self.places().any(|place| place.access == Access::Hidden && place.origin == Origin::Option);
         for (index, path) in paths.iter().enumerate() {
             let of = |list: &[(usize, PathBuf)]| -> Vec<PathBuf> {
                 list.iter().filter(|(root, _)| *root == index).map(|(_, name)| name.clone()).collect()
             };
             self.guard(path, &of(&report.control), &of(&report.git_dirs));
             for name in of(&protected) {
-                self.found(path.join(name), Access::Read, ALIAS);
+                // The other name may be a hidden one: what is read by either is the same file.
+                if hides {
+                    self.cover_found(path.join(name));
+                } else {
+                    self.found(path.join(name), Access::Read, ALIAS);
+                }
             }
         }
         self.protected = protected.len();
@@ -421,6 +428,13 @@ impl View {
         for name in control {
             self.found(root.join(name), Access::Read, "runs by itself outside: guarded");
         }
+    }
+
+    fn cover_found(&mut self, path: PathBuf) {
+        let backing = Backing::Cover { directory: false };
+        let (access, origin, reason) =
+            (Access::Hidden, Origin::Found, "an alias, perhaps of what is hidden".to_owned());
+        self.insert(Place { path, access, backing, origin, reason }, Source::None);
     }
 
     fn found(&mut self, path: PathBuf, access: Access, reason: &str) {
