@@ -22,10 +22,16 @@ impl Scratch {
     /// Names are short: a socket's path may have 108 bytes.
     pub fn new(who: Who) -> Self {
         assert!(rustix::process::geteuid().is_root(), "the containment tests have to be run as root");
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let root = PathBuf::from(format!("/tmp/confine-{}-{number}", std::process::id()));
+        // Process ids come round: what a killed run has left is passed over.
+        let root = loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let root = PathBuf::from(format!("/tmp/confine-{}-{number}", std::process::id()));
+            match fs::create_dir(&root) {
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                made => break made.map(|()| root).unwrap(),
+            }
+        };
         let scratch = Scratch { who, root };
-        fs::create_dir(&scratch.root).unwrap();
         fs::set_permissions(&scratch.root, fs::Permissions::from_mode(0o755)).unwrap();
         fs::create_dir(scratch.root.join("bin")).unwrap();
         copy(attack_program(), &scratch.attack());
