@@ -8,7 +8,6 @@ use std::path::Path;
 use caps::{CapSet, Capability};
 use nix::errno::Errno;
 use nix::unistd::{getegid, geteuid};
-use serde::{Deserialize, Serialize};
 
 use crate::enforce::seccomp::Brokered;
 use crate::enforce::{cgroup, namespaces};
@@ -18,11 +17,9 @@ use crate::supervise::broker::probe::{Abilities, probe};
 use crate::sys;
 use crate::view::sockets::RESOLVE_UNIX_ABI;
 
-/// Landlock's version and the errata fixed in it are independent of each other: a stable kernel may have
-/// fewer fixes than an older series (Documentation/userspace-api/landlock.rst, "Errata").
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Landlock {
-    Available { abi: u32, errata: u32 },
+    Available { abi: u32 },
     NotBuilt,
     Disabled,
 }
@@ -30,14 +27,14 @@ pub enum Landlock {
 impl Landlock {
     pub fn abi(self) -> u32 {
         match self {
-            Landlock::Available { abi, .. } => abi,
+            Landlock::Available { abi } => abi,
             Landlock::NotBuilt | Landlock::Disabled => 0,
         }
     }
 
     fn query() -> Self {
         match sys::landlock_query(false) {
-            Ok(abi) => Landlock::Available { abi, errata: sys::landlock_query(true).unwrap_or(0) },
+            Ok(abi) => Landlock::Available { abi },
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Landlock::Disabled,
             Err(_) => Landlock::NotBuilt,
         }

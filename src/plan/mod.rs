@@ -4,6 +4,7 @@
 mod id;
 pub mod note;
 mod promises;
+mod refuse;
 #[cfg(test)]
 mod tests;
 
@@ -15,11 +16,11 @@ use serde::{Deserialize, Serialize};
 use crate::enforce::cgroup::{self, Mechanism};
 use crate::enforce::limits;
 use crate::enforce::seccomp;
-use crate::error::{Error, Result, paste, show};
-use crate::host::{Host, Lack, Landlock, World};
-use crate::policy::{Allowance, Git, Hardlinks, Limits, Listen, Loopback, Net, Policy, Promise};
+use crate::error::Result;
+use crate::host::{Host, World};
+use crate::policy::{Allowance, Limits, Listen, Loopback, Net, Policy, Promise};
 use crate::supervise::ceilings::DISK;
-use crate::view::{Access, Backing, Place, Root, View};
+use crate::view::{Backing, Place, View};
 
 pub use promises::{Outcome, outcomes};
 
@@ -196,7 +197,7 @@ impl Plan {
         let Promises { kept: promises, waived } = promises(policy, host)?;
         let supervision = supervision(policy, host);
         let namespaces = namespaces(policy, host, supervision.is_some());
-        refuse_without_view(view, host)?;
+        refuse::without_view(view, host)?;
         let inet = match (policy.network.net, policy.network.is_ruled(), policy.network.loopback) {
             (Net::Host, ..) => seccomp::Inet::All,
             (Net::None, true, _) => seccomp::Inet::Tcp,
@@ -289,7 +290,7 @@ pub struct Promises {
 
 /// The part of the decision that needs no view: a run that is refused here has looked at nothing yet.
 pub fn promises(policy: &Policy, host: &Host) -> Result<Promises> {
-    refuse_unbuilt(policy)?;
+    refuse::unbuilt(policy)?;
     let namespaces = namespaces(policy, host, supervision(policy, host).is_some());
     let (mut kept, mut waived, mut lacking) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
     for (promise, outcome) in outcomes(policy, host, &namespaces) {
@@ -299,7 +300,7 @@ pub fn promises(policy: &Policy, host: &Host) -> Result<Promises> {
             Outcome::Kept(layers) => {
                 kept.insert(promise, layers.into_iter().map(str::to_owned).collect());
             }
-            Outcome::Lacking(lack) if policy.waive.contains(&promise) && can_be_waived(promise) => {
+            Outcome::Lacking(lack) if policy.waive.contains(&promise) && refuse::can_be_waived(promise) => {
                 waived.insert(promise, lack.why);
             }
             Outcome::Lacking(lack) if is_wanted(policy, promise, &namespaces) => {
@@ -308,8 +309,8 @@ pub fn promises(policy: &Policy, host: &Host) -> Result<Promises> {
             Outcome::Lacking(_) => {}
         }
     }
-    refuse_lacking(host, &lacking)?;
-    refuse_options(policy, host)?;
+    refuse::lacking(host, &lacking)?;
+    refuse::options(policy, host)?;
     Ok(Promises { kept, waived })
 }
 
@@ -377,135 +378,4 @@ pub fn namespaces(policy: &Policy, host: &Host, supervised: bool) -> Vec<Namespa
         list.push(Namespace::Pid);
     }
     list
-}
-
-/// Options whose mechanism is the supervisor or the broker, which this version does not have.
-fn refuse_unbuilt(policy: &Policy) -> Result<()> {
-    if policy.network.loopback == Loopback::Host {
-        // listen(2) on a socket that was never bound takes every interface, and nothing here rules bind(2) by address.
-        return Err(Error::refused(
-            "--loopback host is not available in this version: a server inside would be open to every interface",
-        )
-        .with_hint("reach a service of this host with `--connect PORT`"));
-    }
-    Ok(())
-}
-
-/// Every promise that is lacking in one message, so that one look says all that must be decided.
-fn refuse_lacking(host: &Host, lacking: &[(Promise, Lack)]) -> Result<()> {
-    if lacking.is_empty() {
-        return Ok(());
-    }
-    let shared = match &host.world {
-        World::Missing(lack) => format!(", and {}", lack.why),
-        World::User | World::Privileged => String::new(),
-    };
-    let (mut names, mut whys, mut hints) = (Vec::new(), Vec::<&str>::new(), Vec::<&str>::new());
-    for (promise, lack) in lacking {
-        let why = lack.why.strip_suffix(&shared).unwrap_or(&lack.why);
-        names.push(promise.name());
-        whys.extend(Some(why).filter(|why| !whys.contains(why)));
-        hints.extend(lack.help.as_deref().filter(|help| !hints.contains(help)));
-    }
-    let mut message = format!("{} cannot be kept: {}", names.join(" and "), whys.join("; "));
-    if lacking.iter().any(|(_, lack)| lack.why.ends_with(&shared)) {
-        message.push_str(&shared);
-    }
-    let waivers: Vec<String> = lacking
-        .iter()
-        .filter(|(promise, _)| can_be_waived(*promise))
-        .map(|(promise, _)| format!("--waive {promise}"))
-        .collect();
-    let mut hint = hints.join("; ");
-    if waivers.len() == lacking.len() {
-        let or = if hint.is_empty() { "" } else { "; or " };
-        let them = if waivers.len() == 1 { "it" } else { "them" };
-        hint.push_str(&format!("{or}give {them} up with `{}`", waivers.join(" ")));
-    }
-    let error = Error::refused(message);
-    Err(if hint.is_empty() { error } else { error.with_hint(hint) })
-}
-
-/// Without Landlock nothing is left that rules files, and the self-check would find that out.
-fn can_be_waived(promise: Promise) -> bool {
-    !matches!(promise, Promise::WriteScope | Promise::ReadScope)
-}
-
-/// Options that mean something only where there is a view: Landlock adds rights and takes none away.
-fn refuse_options(policy: &Policy, host: &Host) -> Result<()> {
-    let World::Missing(lack) = &host.world else { return Ok(()) };
-    let options = [
-        ("--user", policy.user.is_some()),
-        ("--git read-only", policy.git == Git::ReadOnly),
-        ("--hardlinks protect", policy.hardlinks == Hardlinks::Protect),
-    ];
-    if let Some((option, _)) = options.iter().find(|(_, asked)| *asked) {
-        return Err(without_view(format!("{option} needs a mount namespace"), lack));
-    }
-    Ok(())
-}
-
-fn without_view(what: String, lack: &Lack) -> Error {
-    let error = Error::refused(format!("{what}: {}", lack.why));
-    match &lack.help {
-        Some(help) => error.with_hint(help.clone()),
-        None => error,
-    }
-}
-
-fn refuse_without_view(view: &View, host: &Host) -> Result<()> {
-    let World::Missing(lack) = &host.world else { return Ok(()) };
-    let narrowed = |place: &&Place| {
-        let inside =
-            |root: &Root| root.writable && place.path != root.path && place.path.starts_with(&root.path);
-        place.backing == Backing::Sealed || place.access < Access::Write && view.roots.iter().any(inside)
-    };
-    if let Some(place) = view.places().find(narrowed) {
-        let path = show(place.path.as_os_str());
-        return Err(without_view(format!("{path} cannot be narrowed without a mount namespace"), lack));
-    }
-    if let Some(path) = view.mounted.first() {
-        return Err(Error::refused(format!(
-            "{} is mounted inside a writable root and cannot be kept read-only: {}",
-            show(path.as_os_str()),
-            lack.why
-        ))
-        .with_hint(format!("make it writable on purpose with `--rw {}`", paste(path.as_os_str()))));
-    }
-    Ok(())
-}
-
-/// Below these the promises that Landlock alone keeps cannot be kept.
-pub fn landlock_lack(landlock: Landlock, wanted: u32, for_what: &str) -> Option<Lack> {
-    let (why, help) = match landlock {
-        Landlock::Available { abi, .. } if abi >= wanted => return None,
-        Landlock::Available { abi, .. } => (
-            format!("{for_what} needs Landlock ABI {wanted}, this kernel has {abi}"),
-            format!("boot a kernel of at least {}", series(wanted)),
-        ),
-        Landlock::Disabled => (
-            "Landlock is built into this kernel but switched off".to_owned(),
-            "add landlock to the kernel's `lsm=` list".to_owned(),
-        ),
-        Landlock::NotBuilt => (
-            "this kernel has no Landlock".to_owned(),
-            format!("boot a kernel of at least {} with CONFIG_SECURITY_LANDLOCK", series(wanted)),
-        ),
-    };
-    Some(Lack { why, help: Some(help) })
-}
-
-/// The series that brought an ABI (Documentation/userspace-api/landlock.rst).
-fn series(abi: u32) -> &'static str {
-    match abi {
-        0 | 1 => "5.13",
-        2 => "5.19",
-        3 => "6.2",
-        4 => "6.7",
-        5 => "6.10",
-        6 => "6.12",
-        7 => "6.15",
-        8 => "7.0",
-        _ => "7.1",
-    }
 }

@@ -1,8 +1,8 @@
 //! Promise by promise: which layers of this host keep it, or what is lacking.
 
-use super::{Ceilings, Namespace, landlock_lack};
+use super::{Ceilings, Namespace};
 use crate::enforce::cgroup::Mechanism;
-use crate::host::{Host, Lack, World};
+use crate::host::{Host, Lack, Landlock, World};
 use crate::policy::{Listen, Net, Policy, Promise};
 use crate::supervise::broker::probe::Abilities;
 use crate::supervise::ceilings::DISK;
@@ -39,8 +39,8 @@ struct Facts<'a> {
 impl Facts<'_> {
     fn outcome(&self, promise: Promise) -> Outcome {
         match promise {
-            Promise::WriteScope => self.with_view("ruling writes", TRUNCATE_ABI),
-            Promise::ReadScope => self.with_view("ruling reads", REFER_ABI),
+            Promise::WriteScope => self.with_view("ruling writes"),
+            Promise::ReadScope => self.with_view("ruling reads"),
             Promise::MetadataScope if self.view => kept(&["view"]),
             Promise::MetadataScope => match &self.host.broker {
                 Some(Abilities { metadata: Ok(()), .. }) => kept(&["broker"]),
@@ -73,9 +73,9 @@ impl Facts<'_> {
         }
     }
 
-    /// Kept by Landlock and a view; by Landlock alone from `alone` on.
-    fn with_view(&self, what: &str, alone: u32) -> Outcome {
-        let floor = if self.view { REFER_ABI } else { alone.max(TRUNCATE_ABI) };
+    /// Kept by Landlock and a view; by Landlock alone only where it rules truncation.
+    fn with_view(&self, what: &str) -> Outcome {
+        let floor = if self.view { REFER_ABI } else { TRUNCATE_ABI };
         match landlock_lack(self.host.landlock, floor, what) {
             Some(lack) => Outcome::Lacking(lack),
             None if self.view => kept(&["view", "landlock"]),
@@ -167,4 +167,39 @@ fn kept(layers: &[&'static str]) -> Outcome {
 
 fn lacking(why: &str, help: Option<&str>) -> Outcome {
     Outcome::Lacking(Lack { why: why.to_owned(), help: help.map(str::to_owned) })
+}
+
+/// Below these the promises that Landlock alone keeps cannot be kept.
+fn landlock_lack(landlock: Landlock, wanted: u32, for_what: &str) -> Option<Lack> {
+    let (why, help) = match landlock {
+        Landlock::Available { abi } if abi >= wanted => return None,
+        Landlock::Available { abi } => (
+            format!("{for_what} needs Landlock ABI {wanted}, this kernel has {abi}"),
+            format!("boot a kernel of at least {}", series(wanted)),
+        ),
+        Landlock::Disabled => (
+            "Landlock is built into this kernel but switched off".to_owned(),
+            "add landlock to the kernel's `lsm=` list".to_owned(),
+        ),
+        Landlock::NotBuilt => (
+            "this kernel has no Landlock".to_owned(),
+            format!("boot a kernel of at least {} with CONFIG_SECURITY_LANDLOCK", series(wanted)),
+        ),
+    };
+    Some(Lack { why, help: Some(help) })
+}
+
+/// The series that brought an ABI (Documentation/userspace-api/landlock.rst).
+fn series(abi: u32) -> &'static str {
+    match abi {
+        0 | 1 => "5.13",
+        2 => "5.19",
+        3 => "6.2",
+        4 => "6.7",
+        5 => "6.10",
+        6 => "6.12",
+        7 => "6.15",
+        8 => "7.0",
+        _ => "7.1",
+    }
 }

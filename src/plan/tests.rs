@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use std::result::Result as Either;
 
 use super::*;
+use crate::host::{Lack, Landlock};
 use crate::supervise::broker::probe::Abilities;
-use crate::view::{Entry, Origin, Source};
+use crate::view::{Access, Entry, Origin, Source};
 
 fn host(abi: u32, world: World) -> Host {
     let landlock = match abi {
         0 => Landlock::NotBuilt,
-        abi => Landlock::Available { abi, errata: 0 },
+        abi => Landlock::Available { abi },
     };
     Host {
         uid: 1000,
@@ -122,7 +123,7 @@ fn without_namespaces_the_broker_keeps_metadata_and_sockets() {
     assert!(plan.process.seccomp.broker.metadata && plan.process.seccomp.broker.connect);
     assert_eq!(plan.supervision.unwrap().reasons.len(), 2);
     // From Landlock ABI 9 on connect needs no broker.
-    let newer = Landlock::Available { abi: 9, errata: 0 };
+    let newer = Landlock::Available { abi: 9 };
     let plan = decide(&policy(&[]), &Host { landlock: newer, ..with_broker(Ok(()), Ok(())) }).unwrap();
     assert_eq!(plan.promises[&Promise::SocketScope], ["landlock", "seccomp"]);
     assert!(plan.process.seccomp.broker.metadata && !plan.process.seccomp.broker.connect);

@@ -215,10 +215,14 @@ fn look(policy: &Policy, host: &Host) -> Met {
     }
 }
 
-/// Bit N-1 of the mask is erratum N.
+/// Independent of the version: a stable kernel may have fewer fixes than an older series
+/// (Documentation/userspace-api/landlock.rst, "Errata"). Bit N-1 of the mask is erratum N.
 fn fixed(landlock: host::Landlock) -> Vec<u32> {
     match landlock {
-        host::Landlock::Available { errata, .. } => (1..=32).filter(|n| errata >> (n - 1) & 1 == 1).collect(),
+        host::Landlock::Available { .. } => {
+            let errata = sys::landlock_query(true).unwrap_or(0);
+            (1..=32).filter(|n| errata >> (n - 1) & 1 == 1).collect()
+        }
         host::Landlock::NotBuilt | host::Landlock::Disabled => Vec::new(),
     }
 }

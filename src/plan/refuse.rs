@@ -1,0 +1,103 @@
+//! What a host, a policy or a view is refused for, and in which words.
+
+use crate::error::{Error, Result, paste, show};
+use crate::host::{Host, Lack, World};
+use crate::policy::{Git, Hardlinks, Loopback, Policy, Promise};
+use crate::view::{Access, Backing, Place, Root, View};
+
+/// What this version cannot do safely yet.
+pub fn unbuilt(policy: &Policy) -> Result<()> {
+    if policy.network.loopback == Loopback::Host {
+        // listen(2) on a socket that was never bound takes every interface, and nothing here rules bind(2) by address.
+        return Err(Error::refused(
+            "--loopback host is not available in this version: a server inside would be open to every interface",
+        )
+        .with_hint("reach a service of this host with `--connect PORT`"));
+    }
+    Ok(())
+}
+
+/// Every promise that is lacking in one message, so that one look says all that must be decided.
+pub fn lacking(host: &Host, lacking: &[(Promise, Lack)]) -> Result<()> {
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    let shared = match &host.world {
+        World::Missing(lack) => format!(", and {}", lack.why),
+        World::User | World::Privileged => String::new(),
+    };
+    let (mut names, mut whys, mut hints) = (Vec::new(), Vec::<&str>::new(), Vec::<&str>::new());
+    for (promise, lack) in lacking {
+        let why = lack.why.strip_suffix(&shared).unwrap_or(&lack.why);
+        names.push(promise.name());
+        whys.extend(Some(why).filter(|why| !whys.contains(why)));
+        hints.extend(lack.help.as_deref().filter(|help| !hints.contains(help)));
+    }
+    let mut message = format!("{} cannot be kept: {}", names.join(" and "), whys.join("; "));
+    if lacking.iter().any(|(_, lack)| lack.why.ends_with(&shared)) {
+        message.push_str(&shared);
+    }
+    let waivers: Vec<String> = lacking
+        .iter()
+        .filter(|(promise, _)| can_be_waived(*promise))
+        .map(|(promise, _)| format!("--waive {promise}"))
+        .collect();
+    let mut hint = hints.join("; ");
+    if waivers.len() == lacking.len() {
+        let or = if hint.is_empty() { "" } else { "; or " };
+        let them = if waivers.len() == 1 { "it" } else { "them" };
+        hint.push_str(&format!("{or}give {them} up with `{}`", waivers.join(" ")));
+    }
+    let error = Error::refused(message);
+    Err(if hint.is_empty() { error } else { error.with_hint(hint) })
+}
+
+/// Without Landlock nothing is left that rules files, and the self-check would find that out.
+pub fn can_be_waived(promise: Promise) -> bool {
+    !matches!(promise, Promise::WriteScope | Promise::ReadScope)
+}
+
+/// Options that mean something only where there is a view: Landlock adds rights and takes none away.
+pub fn options(policy: &Policy, host: &Host) -> Result<()> {
+    let World::Missing(lack) = &host.world else { return Ok(()) };
+    let options = [
+        ("--user", policy.user.is_some()),
+        ("--git read-only", policy.git == Git::ReadOnly),
+        ("--hardlinks protect", policy.hardlinks == Hardlinks::Protect),
+    ];
+    if let Some((option, _)) = options.iter().find(|(_, asked)| *asked) {
+        return Err(needs_view(format!("{option} needs a mount namespace"), lack));
+    }
+    Ok(())
+}
+
+fn needs_view(what: String, lack: &Lack) -> Error {
+    let error = Error::refused(format!("{what}: {}", lack.why));
+    match &lack.help {
+        Some(help) => error.with_hint(help.clone()),
+        None => error,
+    }
+}
+
+/// What the view would have narrowed.
+pub fn without_view(view: &View, host: &Host) -> Result<()> {
+    let World::Missing(lack) = &host.world else { return Ok(()) };
+    let narrowed = |place: &&Place| {
+        let inside =
+            |root: &Root| root.writable && place.path != root.path && place.path.starts_with(&root.path);
+        place.backing == Backing::Sealed || place.access < Access::Write && view.roots.iter().any(inside)
+    };
+    if let Some(place) = view.places().find(narrowed) {
+        let path = show(place.path.as_os_str());
+        return Err(needs_view(format!("{path} cannot be narrowed without a mount namespace"), lack));
+    }
+    if let Some(path) = view.mounted.first() {
+        return Err(Error::refused(format!(
+            "{} is mounted inside a writable root and cannot be kept read-only: {}",
+            show(path.as_os_str()),
+            lack.why
+        ))
+        .with_hint(format!("make it writable on purpose with `--rw {}`", paste(path.as_os_str()))));
+    }
+    Ok(())
+}
