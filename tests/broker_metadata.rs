@@ -9,58 +9,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use broker::{confined, operation, scratch, without_namespaces};
-use common::table::{Attack, Place, at, by_path, denied, works};
+use common::table::{METADATA, Place, denied, works};
 use common::{EVERYONE, Findings, Run, Snapshot};
-
-const ATTACKS: &[Attack] = &[
-    at("chmod-dir"),
-    at("fchmodat"),
-    at("fchmod"),
-    at("fchmod-dir"),
-    at("chmod-proc-fd"),
-    at("fchmodat2").lacking(&["ENOSYS"]),
-    at("fchmodat2-nofollow").lacking(&["ENOSYS"]),
-    at("fchmodat2-empty-path").lacking(&["ENOSYS"]),
-    at("fchownat"),
-    at("fchownat-link"),
-    at("fchown"),
-    at("fchownat-empty-path"),
-    at("utimensat"),
-    at("utimensat-now"),
-    at("utimensat-link"),
-    at("utimensat-empty-path"),
-    at("futimens"),
-    by_path("setxattr"),
-    by_path("lsetxattr"),
-    at("fsetxattr"),
-    at("setxattr-proc-fd"),
-    at("setxattrat").lacking(&["ENOSYS"]),
-    at("setxattrat-empty-path").lacking(&["ENOSYS"]),
-    by_path("removexattr"),
-    by_path("lremovexattr"),
-    at("fremovexattr"),
-    at("removexattrat").lacking(&["ENOSYS"]),
-    at("removexattrat-empty-path").lacking(&["ENOSYS"]),
-    at("set-acl"),
-    at("setflags"),
-    at("fssetxattr"),
-    at("file-setattr").lacking(&["ENOSYS"]),
-    at("file-setattr-empty-path").lacking(&["ENOSYS"]),
-    #[cfg(target_arch = "x86_64")]
-    by_path("chmod"),
-    #[cfg(target_arch = "x86_64")]
-    by_path("chown"),
-    #[cfg(target_arch = "x86_64")]
-    by_path("lchown"),
-    #[cfg(target_arch = "x86_64")]
-    by_path("utime"),
-    #[cfg(target_arch = "x86_64")]
-    by_path("utimes"),
-    #[cfg(target_arch = "x86_64")]
-    at("futimesat"),
-    #[cfg(target_arch = "x86_64")]
-    at("futimesat-fd"),
-];
 
 /// The whole table without namespaces.
 const OFF: [&str; 2] = ["--namespaces", "off"];
@@ -68,7 +18,7 @@ const OFF: [&str; 2] = ["--namespaces", "off"];
 #[test]
 fn changes_outside_are_denied_by_every_entry_point() {
     denied(
-        ATTACKS,
+        METADATA,
         &[
             Place { label: "outside", dir: "outside/f", options: &OFF },
             Place {
@@ -83,7 +33,7 @@ fn changes_outside_are_denied_by_every_entry_point() {
 #[test]
 fn changes_in_the_workspace_work_by_every_entry_point() {
     works(
-        ATTACKS,
+        METADATA,
         &[
             Place { label: "in the workspace", dir: "w/f", options: &OFF },
             Place {

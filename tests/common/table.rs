@@ -39,6 +39,60 @@ impl Attack {
     }
 }
 
+/// What changes metadata, by every call that there is.
+pub const METADATA: &[Attack] = &[
+    at("chmod-dir"),
+    at("fchmodat"),
+    at("fchmod"),
+    at("fchmod-dir"),
+    at("chmod-proc-fd"),
+    // Linux 6.6.
+    at("fchmodat2").lacking(&["ENOSYS"]),
+    at("fchmodat2-nofollow").lacking(&["ENOSYS"]),
+    at("fchmodat2-empty-path").lacking(&["ENOSYS"]),
+    at("fchownat"),
+    at("fchownat-link"),
+    at("fchown"),
+    at("fchownat-empty-path"),
+    at("utimensat"),
+    at("utimensat-now"),
+    at("utimensat-link"),
+    at("utimensat-empty-path"),
+    at("futimens"),
+    by_path("setxattr"),
+    by_path("lsetxattr"),
+    at("fsetxattr"),
+    at("setxattr-proc-fd"),
+    // Linux 6.13.
+    at("setxattrat").lacking(&["ENOSYS"]),
+    at("setxattrat-empty-path").lacking(&["ENOSYS"]),
+    by_path("removexattr"),
+    by_path("lremovexattr"),
+    at("fremovexattr"),
+    at("removexattrat").lacking(&["ENOSYS"]),
+    at("removexattrat-empty-path").lacking(&["ENOSYS"]),
+    at("set-acl"),
+    at("setflags"),
+    at("fssetxattr"),
+    // Linux 6.17; ENOSYS inside too for as long as its number is above the last one vetted.
+    at("file-setattr").lacking(&["ENOSYS"]),
+    at("file-setattr-empty-path").lacking(&["ENOSYS"]),
+    #[cfg(target_arch = "x86_64")]
+    by_path("chmod"),
+    #[cfg(target_arch = "x86_64")]
+    by_path("chown"),
+    #[cfg(target_arch = "x86_64")]
+    by_path("lchown"),
+    #[cfg(target_arch = "x86_64")]
+    by_path("utime"),
+    #[cfg(target_arch = "x86_64")]
+    by_path("utimes"),
+    #[cfg(target_arch = "x86_64")]
+    at("futimesat"),
+    #[cfg(target_arch = "x86_64")]
+    at("futimesat-fd"),
+];
+
 /// Where the fixture lies and what is said on confine's command line; paths in options start with `@` for the scratch directory.
 #[derive(Clone, Copy)]
 pub struct Place {
