@@ -233,7 +233,7 @@ fn the_manual_page_lists_the_steps_in_the_order_of_the_code() {
     // Whatever else is called there may fail, and is no step that a reader would miss.
     let plain = [
         "direct::grants(",
-        "seccomp_programs(",
+        "seccomp::program(",
         "status.verify(",
         // What the parent will watch, and the child's ends of it.
         "Surroundings::look(",

@@ -11,7 +11,7 @@ use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::process::Command;
 
-use confine::enforce::seccomp::{Inet, Rules, install, native, programs};
+use confine::enforce::seccomp::{Inet, Rules, install, native, program};
 use libc::{EAFNOSUPPORT, EBADF, EFAULT, EINVAL, ENOSYS, EOPNOTSUPP, EPERM, EPROTONOSUPPORT, ESRCH, c_long};
 
 /// An address that is mapped nowhere.
@@ -46,8 +46,8 @@ fn call(number: c_long, arguments: &[c_long]) -> Result<c_long, i32> {
 /// What `body` returns in a thread under these rules.
 fn inside<T: Send + 'static>(rules: Rules, body: impl FnOnce() -> T + Send + 'static) -> T {
     let confined = move || {
-        let programs = programs(native().expect("a supported architecture"), &rules).unwrap();
-        install(&programs).unwrap();
+        let program = program(native().expect("a supported architecture"), &rules);
+        install(&program).unwrap();
         body()
     };
     std::thread::spawn(confined).join().unwrap()
@@ -213,7 +213,7 @@ fn namespaces_follow_the_rules() {
 fn commands_threads_and_filters_of_its_own_still_work_inside() {
     let (status, thread) = inside(ordinary(), || {
         let status = Command::new("/bin/sh").args(["-c", "exit 7"]).status().unwrap();
-        let again = install(&programs(native().unwrap(), &ordinary()).unwrap());
+        let again = install(&program(native().unwrap(), &ordinary()));
         (status, std::thread::spawn(move || again.is_ok()).join().unwrap())
     });
     assert_eq!((status.code(), thread), (Some(7), true));

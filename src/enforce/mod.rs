@@ -186,13 +186,13 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
     drop_keyring()?;
     descriptors::close_above_on_exec(&plan.process.descriptors)
         .map_err(|error| Error::step("close the inherited descriptors", error))?;
-    let programs = seccomp_programs(plan)?;
+    let program = seccomp::program(native()?, &plan.process.seccomp);
     // Last of all layers: it denies what the steps above use.
     match seat {
         None => {
-            seccomp::install(&programs).map_err(|error| Error::step("install the seccomp filters", error))?
+            seccomp::install(&program).map_err(|error| Error::step("install the seccomp filters", error))?
         }
-        Some(seat) => seccomp::install_brokered(&programs)
+        Some(seat) => seccomp::install_brokered(&program)
             .and_then(|listener| seat.hand_over(listener))
             .map_err(|error| Error::step("install the seccomp filters and start their broker", error))?,
     }
@@ -312,9 +312,4 @@ fn drop_keyring() -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-fn seccomp_programs(plan: &Plan) -> Result<Vec<seccomp::Program>> {
-    seccomp::programs(native()?, &plan.process.seccomp)
-        .map_err(|error| Error::step("compile the seccomp filters", std::io::Error::other(error.to_string())))
 }

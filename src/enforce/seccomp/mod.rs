@@ -21,7 +21,6 @@ mod tests;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use crate::error::Error;
 use crate::sys;
 use compile::Outcome;
 pub use row::{BROKER, Group, Relation, Row, Test, When, Width};
@@ -109,8 +108,8 @@ pub fn native() -> Option<Arch> {
     }
 }
 
-/// The programs to install, in this order.
-pub fn programs(arch: Arch, rules: &Rules) -> Result<Vec<Program>, Error> {
+/// The program to install.
+pub fn program(arch: Arch, rules: &Rules) -> Program {
     let mut outcomes = vec![Outcome::Allow; LAST_VETTED as usize + 1];
     let numbered = in_force(rules).filter_map(|(group, row)| Some((group.errno, row, row.number(arch)?)));
     for (errno, row, number) in numbered {
@@ -123,26 +122,21 @@ pub fn programs(arch: Arch, rules: &Rules) -> Result<Vec<Program>, Error> {
             outcome.add(libc::ENOSYS, &[]);
         }
     }
-    Ok(vec![compile::program(arch, &outcomes)])
+    compile::program(arch, &outcomes)
 }
 
-/// Installs each program, for the calling thread and all it starts. The last step before execve: from here on
+/// Installs the program, for the calling thread and all it starts. The last step before execve: from here on
 /// confine itself is denied what the command is. Sets no_new_privs, which the kernel demands, once more.
-pub fn install(programs: &[Program]) -> io::Result<()> {
-    for program in programs {
-        seccompiler::apply_filter(program).map_err(|error| match error {
-            seccompiler::Error::Prctl(source) | seccompiler::Error::Seccomp(source) => source,
-            other => io::Error::other(other),
-        })?;
-    }
-    Ok(())
+pub fn install(program: &Program) -> io::Result<()> {
+    seccompiler::apply_filter(program).map_err(|error| match error {
+        seccompiler::Error::Prctl(source) | seccompiler::Error::Seccomp(source) => source,
+        other => io::Error::other(other),
+    })
 }
 
-/// The same, for programs that ask a broker: the last one makes the listener.
-pub fn install_brokered(programs: &[Program]) -> io::Result<OwnedFd> {
-    let (last, others) = programs.split_last().ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
-    install(others)?;
-    sys::install_listening_filter(last)
+/// The same, for a program that asks a broker: it makes the listener.
+pub fn install_brokered(program: &Program) -> io::Result<OwnedFd> {
+    sys::install_listening_filter(program)
 }
 
 /// Every row that this architecture has a number for, in the table's order, with the group it belongs to.

@@ -52,7 +52,7 @@ pub(super) fn every_rules() -> Vec<Rules> {
 }
 
 pub(super) fn filter(arch: Arch, rules: &Rules) -> Vec<Program> {
-    programs(arch, rules).expect("the table compiles")
+    vec![program(arch, rules)]
 }
 
 pub(super) fn number(arch: Arch, name: &str) -> u32 {
