@@ -239,7 +239,7 @@ impl Ceilings {
             }
         }
         if let (Some(sampler), Some(init)) = (&mut self.sampler, self.init) {
-            let found = sampler.look(init, self.limits.procs);
+            let found = sampler.look(init, self.limits.procs, self.limits.memory.is_some());
             let mut near = false;
             if let Some(limit) = self.limits.memory {
                 near |= found.resident > limit / 2;

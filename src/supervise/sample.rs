@@ -59,8 +59,9 @@ impl Sampler {
         })
     }
 
-    /// `enough` processes are not looked at one by one any more: that they are too many is known already.
-    pub fn look(&mut self, init: Pid, enough: Option<u64>) -> Use {
+    /// `enough` processes are not looked at one by one any more: that they are too many is known already. `resident`
+    /// costs a look at every descriptor, and is zero unless `memory` is asked for.
+    pub fn look(&mut self, init: Pid, enough: Option<u64>, memory: bool) -> Use {
         self.find_inner();
         if let (Some(inner), Some(enough)) = (&self.inner, enough) {
             let count = numbers(inner).count() as u64;
@@ -72,12 +73,16 @@ impl Sampler {
         let mut found = Use { cpu: self.clock.count(&members), ..Use::default() };
         for member in members.iter().filter(|member| !member.is_init(self.inner.is_some(), init)) {
             found.threads += member.threads;
-            found.resident += member.resident * self.page;
-            if self.swap {
-                found.resident += self.status(member.pid, "VmSwap").unwrap_or(0);
+            if memory {
+                found.resident += member.resident * self.page;
+                if self.swap {
+                    found.resident += self.status(member.pid, "VmSwap").unwrap_or(0);
+                }
             }
         }
-        found.resident += self.unmapped(&members);
+        if memory {
+            found.resident += self.unmapped(&members);
+        }
         found
     }
 
@@ -348,7 +353,13 @@ mod tests {
         let block = vec![1_u8; 32 << 20];
         let child = std::process::Command::new("sleep").arg("10").spawn();
         let mut child = child.unwrap();
-        let found = sampler.look(own, None);
+        // Right after its execve(2) it may have no page yet that the kernel's own counters tell.
+        let end = std::time::Instant::now() + Duration::from_secs(5);
+        let mut found = sampler.look(own, None, true);
+        while found.resident == 0 && std::time::Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(10));
+            found = sampler.look(own, None, true);
+        }
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(found.threads >= 1 && found.resident > 0, "{found:?}");
