@@ -207,7 +207,7 @@ impl View {
         git::add(&mut view, caller)?;
         view.look_for_aliases(policy)?;
         if host.namespaces() {
-            sockets::cover(&mut view, host, caller)?;
+            sockets::cover(&mut view, host)?;
             view.pin_parents();
         } else {
             direct::reduce(&mut view)?;

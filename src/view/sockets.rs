@@ -1,11 +1,12 @@
 //! Live sockets with a name inside the view. Below Landlock ABI 9 a read-only mount still lets a process connect,
 //! so each is covered; sockets bound by a relative name, or in another network namespace, are not listed.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::caller::{Caller, read_proc};
+use super::caller::read_proc;
 use super::trace::{object, trace};
 use super::{Access, Backing, Origin, Place, Source, View};
 use crate::error::{Error, Result};
@@ -16,12 +17,11 @@ pub const RESOLVE_UNIX_ABI: u32 = 9;
 
 const LIST: &str = "/proc/net/unix";
 
-pub fn cover(view: &mut View, host: &Host, _caller: &Caller) -> Result<()> {
+pub fn cover(view: &mut View, host: &Host) -> Result<()> {
     if host.landlock.abi() >= RESOLVE_UNIX_ABI {
         return Ok(());
     }
-    let list = read_proc(LIST).map_err(|error| Error::path("read", LIST, error))?;
-    for named in names(&list) {
+    for named in listed()? {
         let Ok(traced) = trace(&named) else { continue };
         if !view.is_visible(&traced.path) || view.entries.contains_key(&traced.path) {
             continue;
@@ -41,10 +41,15 @@ pub fn cover(view: &mut View, host: &Host, _caller: &Caller) -> Result<()> {
 
 /// Where nothing can be covered: which sockets the broker must not connect to.
 pub fn note(view: &mut View) -> Result<()> {
-    let list = read_proc(LIST).map_err(|error| Error::path("read", LIST, error))?;
-    let found = names(&list).filter_map(|named| trace(&named).ok()?.stat().ok());
+    let found = listed()?.into_iter().filter_map(|named| trace(&named).ok()?.stat().ok());
     view.foreign_sockets.extend(found.map(|stat| object(&stat)));
     Ok(())
+}
+
+/// Each name once: it stands there for every connection that was accepted.
+fn listed() -> Result<BTreeSet<PathBuf>> {
+    let list = read_proc(LIST).map_err(|error| Error::path("read", LIST, error))?;
+    Ok(names(&list).collect())
 }
 
 /// The last column of each line, where it is an absolute path. Names hold any byte but NUL and newline (the
