@@ -3,41 +3,37 @@
 //! Everything is mounted by descriptor. What lies in a workspace is hostile, so a mount point there is opened
 //! without following any link and without leaving the new root, and nothing is ever created in it.
 
+mod clone;
+mod file;
+mod filesystem;
+mod tree;
+
 use std::collections::HashSet;
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use nix::mount::{MntFlags, umount2};
 use nix::sys::resource::{Resource, getrlimit};
-use nix::sys::sysinfo::sysinfo;
 use nix::unistd::{fchdir, pivot_root};
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, ResolveFlags, StatxFlags, Uid, chownat, mkdirat, mknodat,
-    openat, openat2, statx, symlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags, mkdirat, mknodat, openat, openat2, statx,
+    symlinkat,
 };
 use rustix::io::Errno;
-use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create,
-    fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
-};
+use rustix::mount::{MoveMountFlags, move_mount};
 
+use self::clone::{NODEV, NOEXEC, NOSUID, RDONLY, clone, clone_at, clone_by_name, mount_on};
+use self::file::{directory, empty_file, identity, relative, write_file};
+use self::filesystem::{Own, attach_tmpfs, devpts, queues, tmp_bytes};
 use super::kept;
 use super::veil::{Veil, unreadable};
 use crate::error::{Error, Result};
-use crate::plan::{Namespace, Plan};
+use crate::plan::Plan;
 use crate::sys::{self, MountAttr};
 use crate::view::{Access, Backing, Entry, Place, Source, View, system};
-
-const RDONLY: u64 = 1;
-const NOSUID: u64 = 2;
-const NODEV: u64 = 4;
-const NOEXEC: u64 = 8;
-
-/// The smallest of any machine; where it is larger the command has a little more.
-const PAGE: u64 = 4096;
 
 /// Where the note and the self-check's canary lie.
 pub const OWN: &str = "/.confine";
@@ -155,69 +151,6 @@ fn mount_id(path: &str) -> io::Result<u64> {
     Ok(statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID)?.stx_mnt_id)
 }
 
-/// What the new root itself takes of the tmpfs that it shares with /tmp: on top of what was asked for.
-struct Own {
-    bytes: u64,
-    /// Paths of the view.
-    names: u64,
-}
-
-/// One tmpfs for the new root and for what is private: the root is a directory of it, bound onto itself so that it
-/// can be read-only where the rest is not. Mounted in the old tree, so that taking that off takes the rest along;
-/// what is bound from it stays. Not on the old root: what is stacked there would have to be taken off one by one.
-/// Returns the mount, the context that it was made with, and the root.
-fn attach_tmpfs(bytes: u64, own: Own) -> io::Result<(OwnedFd, OwnedFd, OwnedFd)> {
-    const ROOT: &str = "root";
-    // tmpfs counts whole pages.
-    let size = bytes.saturating_add(own.bytes.next_multiple_of(PAGE));
-    let inodes = tmp_inodes(bytes).saturating_add(64 + 4 * own.names);
-    let options = [("size", size.to_string()), ("nr_inodes", inodes.to_string())];
-    let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-    let (mount, context) = new_filesystem("tmpfs", &options, flags)?;
-    move_mount(&mount, "", CWD, "/dev", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
-    mkdirat(&mount, ROOT, Mode::from_raw_mode(0o755))?;
-    let root = clone_by_name(&mount, ROOT)?;
-    move_mount(&root, "", &mount, ROOT, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
-    Ok((mount, context, root))
-}
-
-/// A mount that is nowhere yet, and the context that it was made with, which serves no more.
-fn new_filesystem(
-    kind: &str,
-    options: &[(&str, String)],
-    flags: MountAttrFlags,
-) -> rustix::io::Result<(OwnedFd, OwnedFd)> {
-    let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
-    for (key, value) in options {
-        fsconfig_set_string(&context, *key, value)?;
-    }
-    fsconfig_create(&context)?;
-    Ok((fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, flags)?, context))
-}
-
-/// A quarter of memory unless asked otherwise.
-fn tmp_bytes(plan: &Plan) -> u64 {
-    plan.world.tmp.unwrap_or_else(|| sysinfo().map_or(1 << 30, |found| found.ram_total() / 4))
-}
-
-/// An inode takes a kilobyte of kernel memory that the size does not count (tmpfs(5), nr_inodes): empty files alone
-/// must not fill what the size bounds.
-fn tmp_inodes(bytes: u64) -> u64 {
-    (bytes / 4096).max(1024)
-}
-
-fn relative(path: &Path) -> &Path {
-    path.strip_prefix("/").unwrap_or(path)
-}
-
-/// Who has to own what is made, where that is not who makes it.
-fn identity(plan: &Plan) -> (Option<Uid>, Option<Gid>) {
-    if !plan.process.switch_user {
-        return (None, None);
-    }
-    (Some(Uid::from_raw(plan.process.uid)), Some(Gid::from_raw(plan.process.gid)))
-}
-
 impl Builder<'_> {
     fn show(&mut self, entry: Entry) -> io::Result<()> {
         let Entry { place, source } = entry;
@@ -285,14 +218,22 @@ impl Builder<'_> {
             }
         }
         let right = if place.access == Access::Write { Right::Write } else { Right::Read };
-        let inherited = self.above.last().and_then(|(_, _, right)| *right);
-        if inherited.is_none_or(|inherited| inherited < right) {
+        self.grant(mount, right, directory);
+        self.above.push((place.path, inner, self.inherited().max(Some(right))));
+        Ok(())
+    }
+
+    /// What Landlock grants above reaches down here too.
+    fn grant(&mut self, mount: OwnedFd, right: Right, directory: bool) {
+        if self.inherited().is_none_or(|inherited| inherited < right) {
             self.grants.push(Grant { fd: mount, right, directory });
         } else {
             self.serve([mount]);
         }
-        self.above.push((place.path, inner, inherited.max(Some(right))));
-        Ok(())
+    }
+
+    fn inherited(&self) -> Option<Right> {
+        self.above.last().and_then(|(_, _, right)| *right)
     }
 
     /// Left open for execve to close.
@@ -302,65 +243,11 @@ impl Builder<'_> {
         }
     }
 
-    /// A clone of a tree with everything mounted below it. Submounts are read-only: each that may be written is
-    /// an entry of its own.
-    fn clone_tree(&self, object: &OwnedFd, access: Access, veiled: bool) -> io::Result<OwnedFd> {
-        const FLAGS: u64 = RDONLY | NOSUID | NODEV;
-        let tree = match &self.veil {
-            Some(veil) if veiled => {
-                let tree = open_tree_clone(object)?;
-                veil.put_on(&tree, FLAGS)?;
-                tree
-            }
-            _ => clone(object, FLAGS)?,
-        };
-        if access == Access::Write {
-            let writable = MountAttr { attr_clr: RDONLY, ..MountAttr::default() };
-            sys::mount_setattr(tree.as_fd(), 0, &writable).map_err(|error| match error.raw_os_error() {
-                Some(libc::EPERM) => io::Error::from_raw_os_error(libc::EROFS),
-                _ => error,
-            })?;
-        }
-        Ok(tree)
-    }
-
-    fn overlay(&mut self, lower: &OwnedFd, writable: bool) -> io::Result<OwnedFd> {
-        let by_fd = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
-        let mount = (|| {
-            let fs = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
-            let mut flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-            let (first, second) = (self.fresh_directory(0o755)?, self.fresh_directory(0o755)?);
-            if writable {
-                fsconfig_set_string(&fs, "lowerdir", by_fd(lower))?;
-                fsconfig_set_string(&fs, "upperdir", by_fd(&first))?;
-                fsconfig_set_string(&fs, "workdir", by_fd(&second))?;
-            } else {
-                // Without an upper layer at least two lower ones are wanted (overlayfs.rst).
-                fsconfig_set_string(&fs, "lowerdir", format!("{}:{}", by_fd(lower), by_fd(&first)))?;
-                flags |= MountAttrFlags::MOUNT_ATTR_RDONLY;
-            }
-            if self.plan.has(Namespace::User) {
-                rustix::mount::fsconfig_set_flag(&fs, "userxattr")?;
-            }
-            fsconfig_create(&fs)?;
-            fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, flags)
-        })();
-        match mount {
-            // A cache that cannot be layered is still worth reading; a seal is a demand.
-            Err(_) if writable => self.clone_tree(lower, Access::Read, false),
-            other => Ok(other?),
-        }
-    }
-
     /// A new directory of the private tmpfs.
     fn fresh_name(&mut self, mode: u32) -> rustix::io::Result<String> {
         self.count += 1;
         let name = self.count.to_string();
-        mkdirat(&self.private, &name, Mode::from_raw_mode(mode))?;
-        let (uid, gid) = identity(self.plan);
-        if uid.is_some() {
-            chownat(&self.private, &name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
-        }
+        directory(&self.private, Path::new(&name), mode, identity(self.plan))?;
         Ok(name)
     }
 
@@ -375,12 +262,8 @@ impl Builder<'_> {
         let here = relative(path);
         if region == Region::Own {
             self.parents(path)?;
-            match mkdirat(&self.root, here, Mode::from_raw_mode(mode)) {
+            match directory(&self.root, here, mode, identity(self.plan)) {
                 Ok(()) => {
-                    let (uid, gid) = identity(self.plan);
-                    if uid.is_some() {
-                        chownat(&self.root, here, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
-                    }
                     self.directories.insert(here.to_owned());
                     return clone_by_name(&self.root, here);
                 }
@@ -390,32 +273,6 @@ impl Builder<'_> {
         }
         let name = self.fresh_name(mode)?;
         clone_by_name(&self.private, &name)
-    }
-
-    fn procfs(&mut self, host: &OwnedFd) -> io::Result<OwnedFd> {
-        let flags = RDONLY | NOSUID | NODEV | NOEXEC;
-        if !self.plan.has(Namespace::Pid) {
-            return clone(host, flags);
-        }
-        // The host's would show the host's processes: there is nothing to fall back on.
-        let (mount, context) = new_filesystem("proc", &[], MountAttrFlags::from_bits_retain(flags as u32))?;
-        self.serve([context]);
-        Ok(mount)
-    }
-
-    /// `fresh` says whether it is a new one, with nothing of the host mounted below.
-    fn sysfs(&mut self, host: &OwnedFd, fresh: &mut bool) -> io::Result<OwnedFd> {
-        let flags = RDONLY | NOSUID | NODEV | NOEXEC;
-        if self.plan.has(Namespace::Network) {
-            let made = new_filesystem("sysfs", &[], MountAttrFlags::from_bits_retain(flags as u32));
-            // Refused where a container masks parts of /sys ("mount too revealing").
-            if let Ok((mount, context)) = made {
-                self.serve([context]);
-                *fresh = true;
-                return Ok(mount);
-            }
-        }
-        clone(host, flags)
     }
 
     fn cover_below_sys(&mut self) -> io::Result<()> {
@@ -501,7 +358,7 @@ impl Builder<'_> {
     }
 
     fn copy(&mut self, place: &Place, source: Source, region: Region) -> io::Result<()> {
-        let mut directory = false;
+        let mut is_directory = false;
         let original = match (source, region) {
             (Source::File(bytes), Region::Own) => {
                 self.parents(&place.path)?;
@@ -513,34 +370,26 @@ impl Builder<'_> {
             }
             (Source::File(bytes), Region::Foreign) => self.private_file(&bytes, 0o644)?,
             (Source::Files(files), _) => {
-                directory = true;
-                let (uid, gid) = identity(self.plan);
+                is_directory = true;
+                let owner = identity(self.plan);
                 let top = self.fresh_directory(0o755)?;
                 for (name, bytes) in files {
                     if let Some(parent) = name.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-                        match mkdirat(&top, parent, Mode::from_raw_mode(0o755)) {
-                            Ok(()) if uid.is_some() => {
-                                chownat(&top, parent, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
-                            }
-                            Ok(()) => {}
-                            Err(Errno::EXIST) => {}
+                        match directory(&top, parent, 0o755, owner) {
+                            Ok(()) | Err(Errno::EXIST) => {}
                             Err(error) => return Err(error.into()),
                         }
                     }
-                    write_file(top.as_fd(), &name, &bytes, 0o644, (uid, gid))?;
+                    write_file(top.as_fd(), &name, &bytes, 0o644, owner)?;
                 }
                 top
             }
             (Source::None | Source::Object { .. }, _) => return Err(Errno::INVAL.into()),
         };
         let mount = clone(&original, RDONLY | NOSUID | NODEV)?;
-        self.attach(&mount, &place.path, directory, region)?;
+        self.attach(&mount, &place.path, is_directory, region)?;
         self.serve([original]);
-        if self.above.last().is_none_or(|(_, _, right)| right.is_none()) {
-            self.grants.push(Grant { fd: mount, right: Right::Read, directory });
-        } else {
-            self.serve([mount]);
-        }
+        self.grant(mount, Right::Read, is_directory);
         self.above.push((place.path.clone(), Region::Foreign, Some(Right::Read)));
         Ok(())
     }
@@ -638,90 +487,5 @@ fn object(source: Source) -> io::Result<(OwnedFd, bool)> {
     match source {
         Source::Object { fd, directory } => Ok((fd, directory)),
         Source::None | Source::File(_) | Source::Files(_) => Err(Errno::INVAL.into()),
-    }
-}
-
-/// Recursive always: a user namespace may not clone a mount without the mounts below it that it cannot take off.
-fn open_tree_clone(object: impl AsFd) -> io::Result<OwnedFd> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_EMPTY_PATH
-        | OpenTreeFlags::AT_RECURSIVE;
-    Ok(open_tree(object, "", flags)?)
-}
-
-fn clone(object: impl AsFd, set: u64) -> io::Result<OwnedFd> {
-    clone_at(object.as_fd(), c"", set)
-}
-
-/// With an empty name, of the object itself.
-fn clone_at(directory: BorrowedFd<'_>, name: &CStr, set: u64) -> io::Result<OwnedFd> {
-    let attr = MountAttr { attr_set: set, ..MountAttr::default() };
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_EMPTY_PATH
-        | OpenTreeFlags::AT_RECURSIVE;
-    // One call since Linux 6.15. Whatever it fails of, the two that are older say so in their own words.
-    if let Ok(tree) = sys::open_tree_attr(directory, name, flags.bits(), &attr) {
-        return Ok(tree);
-    }
-    let tree = open_tree(directory, name, flags)?;
-    sys::mount_setattr(tree.as_fd(), libc::AT_RECURSIVE, &attr)?;
-    Ok(tree)
-}
-
-/// Of something in the private tmpfs, where only the empty ones are mount points, and are meant.
-fn clone_by_name(private: &OwnedFd, name: impl rustix::path::Arg) -> io::Result<OwnedFd> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW
-        | OpenTreeFlags::AT_RECURSIVE;
-    Ok(open_tree(private, name, flags)?)
-}
-
-fn mount_on(mount: &OwnedFd, target: &OwnedFd) -> io::Result<()> {
-    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-    Ok(move_mount(mount, "", target, "", flags)?)
-}
-
-fn devpts() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
-    let options = [("ptmxmode", "0666".to_owned()), ("mode", "0620".to_owned())];
-    let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    new_filesystem("devpts", &options, flags)
-}
-
-/// The message queues of this IPC namespace. Landlock takes mq_open(3) for an open beneath their file system's root,
-/// which no path leads to; a rule on that inode holds wherever it is mounted, or nowhere.
-fn queues() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
-    new_filesystem("mqueue", &[], MountAttrFlags::MOUNT_ATTR_NOSUID)
-}
-
-fn write_file(
-    directory: BorrowedFd<'_>,
-    path: &Path,
-    bytes: &[u8],
-    mode: u32,
-    owner: (Option<Uid>, Option<Gid>),
-) -> io::Result<()> {
-    use std::io::Write;
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = match openat(directory, path, flags, Mode::from_raw_mode(mode)) {
-        // A name that is there already, in a tree of our own, is a mount point of an earlier entry.
-        Err(Errno::EXIST) => return Ok(()),
-        other => other?,
-    };
-    let mut file = std::fs::File::from(fd);
-    file.write_all(bytes)?;
-    if owner != (None, None) {
-        rustix::fs::fchown(&file, owner.0, owner.1)?;
-    }
-    Ok(())
-}
-
-/// Made without being opened.
-fn empty_file(directory: &OwnedFd, path: &Path, mode: u32) -> io::Result<()> {
-    match mknodat(directory, path, FileType::RegularFile, Mode::from_raw_mode(mode), 0) {
-        Ok(()) | Err(Errno::EXIST) => Ok(()),
-        Err(error) => Err(error.into()),
     }
 }
