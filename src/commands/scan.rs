@@ -48,7 +48,7 @@ fn open(dir: &Path) -> Result<(OwnedFd, PathBuf)> {
 
 fn as_text(report: &Report, outcome: &Outcome, separate: bool) -> String {
     let mut lines = Vec::new();
-    let at = |root: usize, path: &Path| place(report, root, path);
+    let at = |root: usize, path: &Path| report.full(root, path);
     for suspect in &report.suspects {
         let path = at(suspect.root, &suspect.path);
         let (inside, all) = (suspect.seen, suspect.nlink);
@@ -81,14 +81,6 @@ fn as_text(report: &Report, outcome: &Outcome, separate: bool) -> String {
     ));
     lines.push(String::new());
     lines.join("\n")
-}
-
-fn place(report: &Report, root: usize, path: &Path) -> PathBuf {
-    match report.roots.get(root) {
-        Some(root) if path.as_os_str().is_empty() => root.clone(),
-        Some(root) => root.join(path),
-        None => path.to_path_buf(),
-    }
 }
 
 fn reason(reason: &Reason) -> String {
@@ -133,7 +125,7 @@ struct Refused {
 
 fn as_json(report: &Report, outcome: &Outcome) -> Result<String> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    let at = |root: usize, path: &Path| text(&place(report, root, path));
+    let at = |root: usize, path: &Path| text(&report.full(root, path));
     let list = |paths: &[(usize, PathBuf)]| paths.iter().map(|(root, path)| at(*root, path)).collect();
     let json = Json {
         version: 1,

@@ -285,10 +285,14 @@ pub fn check_passed(fds: &[RawFd]) -> Result<()> {
 /// Closes what was inherited above 2, but for `keep`. To be called before confine opens anything itself: a
 /// supervisor that held a caller's pipe open would keep its reader waiting.
 pub fn close_inherited(keep: &[RawFd]) -> io::Result<()> {
+    close_all_but(3, keep)
+}
+
+/// From `first` on.
+pub fn close_all_but(mut first: u32, keep: &[RawFd]) -> io::Result<()> {
     let mut keep: Vec<u32> =
-        keep.iter().filter_map(|&fd| u32::try_from(fd).ok()).filter(|&fd| fd > 2).collect();
+        keep.iter().filter_map(|&fd| u32::try_from(fd).ok()).filter(|&fd| fd >= first).collect();
     keep.sort_unstable();
-    let mut first = 3;
     for fd in keep {
         if fd > first {
             sys::close_range(first, fd - 1)?;

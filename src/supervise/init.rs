@@ -17,6 +17,7 @@ use super::broker::{Seat, Serving};
 use super::link::{Link, Message};
 use super::surroundings::{Surroundings, now};
 use super::tree;
+use crate::enforce::{credentials, descriptors};
 use crate::error::{Error, Result};
 use crate::plan::Process;
 use crate::sys;
@@ -79,10 +80,11 @@ impl Init {
         let mut kept = vec![self.before.link.as_fd().as_raw_fd(), self.signals.as_raw_fd()];
         kept.extend(terminal);
         kept.extend(serving.iter().flat_map(|serving| serving.seat.descriptors()));
-        super::close_all_but(kept).map_err(|error| Error::step("close the supervisor's files", error))?;
+        descriptors::close_all_but(0, &kept)
+            .map_err(|error| Error::step("close the supervisor's files", error))?;
         // As the command's user, or it could not be signalled; without any capability. Becoming another user makes
         // a process dumpable where suid_dumpable says so, and forgets the parent-death signal (prctl(2)).
-        crate::enforce::credentials::apply(process)?;
+        credentials::apply(process)?;
         set_dumpable(false).map_err(|errno| Error::step("hide the supervisor's memory", errno))?;
         self.before.end_with_monitor()?;
         // With the command's own rights from here on: the broker may do no more.

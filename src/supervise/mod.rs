@@ -22,8 +22,7 @@ pub mod surroundings;
 mod terminal;
 mod tree;
 
-use std::io;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use nix::poll::PollTimeout;
@@ -80,16 +79,4 @@ fn until(moment: Option<Duration>) -> PollTimeout {
             .unwrap_or(PollTimeout::MAX),
         None => PollTimeout::NONE,
     }
-}
-
-fn close_all_but(mut kept: Vec<RawFd>) -> io::Result<()> {
-    kept.sort_unstable();
-    let mut next = 0;
-    for fd in kept.into_iter().map(|fd| fd as u32) {
-        if fd > next {
-            sys::close_range(next, fd - 1)?;
-        }
-        next = fd + 1;
-    }
-    sys::close_range(next, u32::MAX)
 }

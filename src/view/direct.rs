@@ -1,11 +1,10 @@
 //! The view of a host on which nothing can be mounted: the host's own paths, as far as Landlock can grant them.
 //! What has no meaning there is taken out, so that the plan shows what will be.
 
-use std::ffi::OsString;
 use std::fs;
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use super::caller::unescape;
 use super::{Access, Backing, Entry, Origin, Source, View, system};
 use crate::error::{Error, Result};
 
@@ -61,23 +60,9 @@ fn mounted_inside(view: &View) -> Result<Vec<PathBuf>> {
     Ok(mount_points(&list).filter(inside).collect())
 }
 
-/// The fifth column of proc_pid_mountinfo(5), in which blanks and backslashes are octal.
+/// The fifth column of proc_pid_mountinfo(5).
 fn mount_points(list: &[u8]) -> impl Iterator<Item = PathBuf> + '_ {
-    list.split(|&byte| byte == b'\n').filter_map(|line| {
-        let mut left = line.split(|&byte| byte == b' ').nth(4)?;
-        let mut path = Vec::with_capacity(left.len());
-        while let [byte, rest @ ..] = left {
-            left = rest;
-            match (byte, rest) {
-                (b'\\', [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..]) => {
-                    path.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
-                    left = after;
-                }
-                _ => path.push(*byte),
-            }
-        }
-        Some(OsString::from_vec(path).into())
-    })
+    list.split(|&byte| byte == b'\n').filter_map(|line| line.split(|&byte| byte == b' ').nth(4).map(unescape))
 }
 
 #[cfg(test)]

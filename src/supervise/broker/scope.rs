@@ -32,6 +32,16 @@ pub enum Internet {
     Anywhere,
 }
 
+impl Internet {
+    fn allows(&self, port: u16) -> Result<()> {
+        match self {
+            Internet::Anywhere => Ok(()),
+            Internet::Ports(ports) if ports.contains(&port) => Ok(()),
+            Internet::Ports(_) | Internet::Nowhere => Err(Errno::ACCESS),
+        }
+    }
+}
+
 impl Scope {
     pub fn new(roots: Vec<PathBuf>, foreign: HashSet<(u64, u64)>, internet: Internet) -> Scope {
         Scope { roots, foreign, internet, serving: Internet::Nowhere }
@@ -43,19 +53,11 @@ impl Scope {
     }
 
     pub fn may_serve(&self, port: u16) -> Result<()> {
-        match &self.serving {
-            Internet::Anywhere => Ok(()),
-            Internet::Ports(ports) if ports.contains(&port) => Ok(()),
-            Internet::Ports(_) | Internet::Nowhere => Err(Errno::ACCESS),
-        }
+        self.serving.allows(port)
     }
 
     pub fn may_reach(&self, port: u16) -> Result<()> {
-        match &self.internet {
-            Internet::Anywhere => Ok(()),
-            Internet::Ports(ports) if ports.contains(&port) => Ok(()),
-            Internet::Ports(_) | Internet::Nowhere => Err(Errno::ACCESS),
-        }
+        self.internet.allows(port)
     }
 
     /// EPERM unless the object is the command's to change. The place is asked of the kernel for the descriptor

@@ -104,7 +104,7 @@ pub fn verdict(report: &Report, hardlinks: Hardlinks) -> Result<Vec<(usize, Path
 
 fn unverifiable(report: &Report) -> Result<(), Error> {
     let Some(first) = report.unverifiable.first() else { return Ok(()) };
-    let path = place(report, first.root, &first.path);
+    let path = report.full(first.root, &first.path);
     let more = match report.unverifiable.len() {
         1 => String::new(),
         count => format!(" (and {} more)", count - 1),
@@ -127,17 +127,17 @@ fn devices(report: &Report) -> Result<(), Error> {
     if report.devices.is_empty() {
         return Ok(());
     }
-    let paths = report.devices.iter().map(|device| place(report, device.root, &device.path));
+    let paths = report.devices.iter().map(|device| report.full(device.root, &device.path));
     let message =
         format!("{} in the workspace: {}", plural(report.devices.len(), "device node"), list(paths));
-    let first = report.devices.first().map(|device| place(report, device.root, &device.path));
+    let first = report.devices.first().map(|device| report.full(device.root, &device.path));
     let hint = format!("rm {}", first.as_deref().map(quote).unwrap_or_default());
     Err(Error::refused(message).with_hint(hint))
 }
 
 fn aliases(report: &Report) -> Error {
     let tool = main_tool(report);
-    let paths = report.suspects.iter().map(|suspect| place(report, suspect.root, &suspect.path));
+    let paths = report.suspects.iter().map(|suspect| report.full(suspect.root, &suspect.path));
     let count = report.suspects.len();
     let message = format!(
         "{} to files that also have names outside the workspace ({}): {}",
@@ -167,7 +167,7 @@ fn separate(report: &Report) -> String {
 fn main_tool(report: &Report) -> Tool {
     let mut counts = std::collections::BTreeMap::new();
     for suspect in &report.suspects {
-        let path = place(report, suspect.root, &suspect.path);
+        let path = report.full(suspect.root, &suspect.path);
         // The root's own path tells as well: a workspace may lie inside node_modules.
         let tool = match Tool::of(&suspect.path) {
             Tool::Copy => Tool::of(&path),
@@ -185,14 +185,6 @@ pub fn changing(roots: &[PathBuf], looks: u32) -> Error {
         "the workspace is changing: files in {roots} were linked, moved or removed during each of {looks} looks for hard links"
     ))
     .with_hint("start again when what writes there has finished, or use --waive alias-free")
-}
-
-fn place(report: &Report, root: usize, path: &Path) -> PathBuf {
-    match report.roots.get(root) {
-        Some(root) if path.as_os_str().is_empty() => root.clone(),
-        Some(root) => root.join(path),
-        None => path.to_path_buf(),
-    }
 }
 
 fn list(paths: impl ExactSizeIterator<Item = PathBuf>) -> String {

@@ -82,6 +82,17 @@ pub struct Report {
     pub leftovers: Vec<(usize, PathBuf)>,
 }
 
+impl Report {
+    /// What is told of a path that is relative to a root, empty for the root itself.
+    pub fn full(&self, root: usize, path: &Path) -> PathBuf {
+        match self.roots.get(root) {
+            Some(root) if path.as_os_str().is_empty() => root.clone(),
+            Some(root) => root.join(path),
+            None => path.to_path_buf(),
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suspect {
     pub root: usize,
