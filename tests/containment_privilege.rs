@@ -310,6 +310,7 @@ fn calls_that_no_program_needs_are_refused_by_name() {
     for who in EVERYONE {
         let scratch = Scratch::new(who);
         let names = Run::plain(&scratch).attack(&scratch, ["call-names"]).out;
+        assert!(names.lines().count() > 20, "{names}");
         for name in names.lines().filter(|name| *name != "ok") {
             let outcome = Run::confined(&scratch).attack(&scratch, ["call", name]);
             findings.claim(outcome.denied() && ["EPERM", "ENOSYS"].contains(&outcome.verdict()), || {

@@ -117,6 +117,9 @@ fn the_supervisor_cannot_be_slowed_from_inside() {
         );
         let touched = ["SCHED_IDLE", "19\n"].iter().any(|word| got.out.contains(word));
         assert!(!touched && !got.out.contains("new affinity"), "{name}: {}", got.tell());
+        // The last of them has answered: they were tried.
+        let last = got.out.lines().last().and_then(|line| line.trim().parse::<i32>().ok());
+        assert!(last.is_some_and(|nice| nice < 19), "{name}: {}", got.tell());
     });
 }
 
