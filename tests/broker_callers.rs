@@ -10,7 +10,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::time::Duration;
 
 use broker::{confined, operation, scratch, without_namespaces};
-use common::{EVERYONE, Run, Scratch, Snapshot};
+use common::{EVERYONE, Run, Scratch, Snapshot, wait_for};
 
 const OWN: &str = "own/own";
 
@@ -161,9 +161,7 @@ fn a_killed_broker_ends_the_tree() {
                 "touch started; while chmod 600 own/own; do date +%N >own/beat; done; touch lost; sleep 60";
             let run = without_namespaces(&scratch, Run::confined(&scratch), forced);
             let mut child = run.command(["bash", "-c", script]).spawn();
-            while !scratch.path("w/own/beat").exists() {
-                std::thread::sleep(Duration::from_millis(5));
-            }
+            wait_for(&scratch.path("w/own/beat"));
             child.kill().unwrap();
             child.wait().unwrap();
             std::thread::sleep(Duration::from_millis(500));

@@ -12,7 +12,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use broker::{scratch, without_namespaces};
-use common::{EVERYONE, Run, Scratch, Snapshot};
+use common::{EVERYONE, Run, Scratch, Snapshot, wait_for};
 
 /// The caller's TMPDIR is private, so theirs are made in it.
 fn place(scratch: &Scratch) -> usize {
@@ -68,9 +68,7 @@ fn whatever_the_command_leaves_is_removed_and_nothing_else() {
 
 fn started(run: Run, scratch: &Scratch) -> Child {
     let child = run.command(["bash", "-c", "touch $HOME/x; echo $$ >started; sleep 60"]).spawn();
-    while !scratch.path("w/started").exists() {
-        sleep(Duration::from_millis(5));
-    }
+    wait_for(&scratch.path("w/started"));
     child
 }
 

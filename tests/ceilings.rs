@@ -3,12 +3,13 @@
 //! groups where the host has any) and for an ordinary user (who has none, so that the supervisor samples).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod common;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,7 @@ impl Scratch {
         let path = std::env::temp_dir().join(format!("confine-ceilings-{}-{number}", std::process::id()));
         fs::create_dir(&path).unwrap();
         fs::create_dir(path.join("workspace")).unwrap();
+        common::scratch::copy(&common::scratch::confine_program(), &path.join("confine"));
         for path in [&path, &path.join("workspace")] {
             fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
         }
@@ -40,27 +42,17 @@ impl Scratch {
     fn workspace(&self) -> PathBuf {
         self.0.join("workspace")
     }
+
+    /// Where an ordinary user can run it.
+    fn program(&self) -> PathBuf {
+        self.0.join("confine")
+    }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
-}
-
-/// Where an ordinary user can run it. Copied by another process: a writable descriptor of this one would be
-/// inherited by whatever a neighbouring test starts meanwhile, and keep the copy from being run.
-fn program() -> &'static Path {
-    static COPY: OnceLock<(Scratch, PathBuf)> = OnceLock::new();
-    let (_, path) = COPY.get_or_init(|| {
-        let scratch = Scratch::new();
-        let path = scratch.0.join("confine");
-        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_confine")).arg(&path).status().unwrap();
-        assert!(copied.success());
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        (scratch, path)
-    });
-    path
 }
 
 #[derive(Debug)]
@@ -130,7 +122,7 @@ fn start(who: Option<u32>, before: &str, options: &[&str], script: &str) -> Star
         let id = uid.to_string();
         words.extend(["setpriv", "--reuid", &id, "--regid", &id, "--clear-groups"].map(str::to_owned));
     }
-    words.push(program().to_str().unwrap().to_owned());
+    words.push(scratch.program().to_str().unwrap().to_owned());
     words.extend(["-w", ".", "--status-fd", "3"].map(str::to_owned));
     words.extend(options.iter().map(|&word| word.to_owned()));
     words.extend(["--", "sh", "-c", script].map(str::to_owned));
@@ -368,7 +360,7 @@ fn nothing_runs_while_a_stop_keeps_the_counting_from_being_done() {
     for who in identities() {
         let scratch = Scratch::new();
         let script = "(sleep 0.3; while :; do echo x >> alive; sleep 0.05; done) & kill -STOP $$; wait";
-        let mut command = Command::new(program());
+        let mut command = Command::new(scratch.program());
         command.current_dir(scratch.workspace()).args([
             "-w",
             ".",

@@ -4,9 +4,12 @@
 mod common;
 
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::Path;
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 
 use common::table::options;
 use common::victim::Victim;
@@ -16,18 +19,22 @@ use common::{EVERYONE, Findings, Outcome, Run, Scratch, Who};
 struct Servers {
     stream: UnixListener,
     datagram: UnixDatagram,
+    packet: Option<OwnedFd>,
 }
 
 impl Servers {
     fn at(scratch: &Scratch, dir: &Path) -> Self {
-        for name in ["stream", "datagram"] {
+        for name in KINDS {
             let _ = fs::remove_file(dir.join(name));
         }
         let stream = UnixListener::bind(dir.join("stream")).unwrap();
         let datagram = UnixDatagram::bind(dir.join("datagram")).unwrap();
-        scratch.give(&dir.join("stream"));
-        scratch.give(&dir.join("datagram"));
-        Self::quiet(stream, datagram)
+        let packet = rustix::net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+        rustix::net::bind(&packet, &SocketAddrUnix::new(dir.join("packet")).unwrap()).unwrap();
+        rustix::net::listen(&packet, 8).unwrap();
+        rustix::io::ioctl_fionbio(&packet, true).unwrap();
+        KINDS.iter().for_each(|name| scratch.give(&dir.join(name)));
+        Servers { packet: Some(packet), ..Self::quiet(stream, datagram) }
     }
 
     fn abstract_ones(name: &str) -> Self {
@@ -40,19 +47,23 @@ impl Servers {
     fn quiet(stream: UnixListener, datagram: UnixDatagram) -> Self {
         stream.set_nonblocking(true).unwrap();
         datagram.set_nonblocking(true).unwrap();
-        Servers { stream, datagram }
+        Servers { stream, datagram, packet: None }
     }
 
     /// Takes what waits; true when there was something.
     fn reached(&self) -> bool {
         let mut bytes = [0; 16];
-        let visitor = self.stream.accept().is_ok();
+        let mut visitor = self.stream.accept().is_ok();
+        visitor |= self.packet.as_ref().is_some_and(|packet| rustix::net::accept(packet).is_ok());
         self.datagram.recv(&mut bytes).is_ok() || visitor
     }
 }
 
+const KINDS: [&str; 3] = ["stream", "datagram", "packet"];
+
 const PATHNAME: &[(&str, &str)] = &[
     ("unix-stream", "stream"),
+    ("unix-seqpacket", "packet"),
     ("unix-dgram", "datagram"),
     ("unix-dgram-connect", "datagram"),
     ("unix-pair", "datagram"),
@@ -102,7 +113,7 @@ fn sockets_of_other_programs_are_not_reached_wherever_they_lie() {
                     format!("{who:?}: {operation} {label} unconfined: {}", twin.tell())
                 });
             }
-            for name in ["stream", "datagram"] {
+            for name in KINDS {
                 fs::remove_file(dir.join(name)).unwrap();
             }
         }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use common::run::wait;
 use common::table::options;
-use common::{EVERYONE, Findings, Run, Scratch, Snapshot};
+use common::{EVERYONE, Findings, Run, Scratch, Snapshot, wait_for};
 use rustix::fs::{Mode, OFlags};
 
 #[test]
@@ -346,12 +346,7 @@ fn a_signal_to_the_wrapper_is_a_signal_to_the_command() {
         let scratch = Scratch::new(who);
         let script = "trap 'exit 3' TERM; touch up; while :; do sleep 0.02; done";
         let mut child = Run::confined(&scratch).command(["bash", "-c", script]).spawn();
-        for _ in 0..500 {
-            if scratch.path("w/up").exists() {
-                break;
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
+        wait_for(&scratch.path("w/up"));
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         let status = wait(&mut child);

@@ -268,7 +268,7 @@ fn secrets_of_the_system_stay_hidden_from_root_of_a_container() {
 fn no_internet_socket_can_be_made() {
     for who in EVERYONE {
         let scratch = scratch(who);
-        for operation in ["tcp", "udp", "mptcp", "udplite"] {
+        for operation in ["tcp", "udp", "mptcp", "udplite", "sctp", "dccp"] {
             let outcome = poor(&scratch).attack(&scratch, [operation, "127.0.0.1", "9"]);
             let refused = ["EAFNOSUPPORT", "EPROTONOSUPPORT"].contains(&outcome.verdict());
             assert!(outcome.denied() && refused, "{who:?} {operation}: {}", outcome.tell());

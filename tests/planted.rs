@@ -36,6 +36,7 @@ fn never_widens(
         let planted = run(first(&scratch));
         let outcome = run(second(&scratch));
         let changed = before.difference(&Snapshot::of(&scratch.outside()));
+        findings.claim(planted.ok(), || format!("{who:?}: {name}: nothing was planted: {}", planted.tell()));
         findings.claim(changed.is_none() && !outcome.out.contains("outside secret"), || {
             format!("{who:?}: {name}: {changed:?}; first {}; then {}", planted.tell(), outcome.tell())
         });

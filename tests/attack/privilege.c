@@ -19,7 +19,6 @@ static int whoami(char **a) {
             fputs(line, stdout);
     return status ? 0 : -1;
 }
-static int become_root(char **a) { return (void)a, setresuid(0, 0, 0); }
 static int become_other(char **a) { return (void)a, setresuid(12345, 12345, 12345); }
 static int drop_groups(char **a) { return (void)a, (int)syscall(SYS_setgroups, 0, NULL); }
 static int set_file_capability(char **a) {
@@ -143,7 +142,6 @@ static int call_names(char **a) {
 
 const struct op privilege_ops[] = {
     {"whoami", 0, "", whoami},
-    {"become-root", 0, "", become_root},
     {"become-other", 0, "", become_other},
     {"drop-groups", 0, "", drop_groups},
     {"set-file-capability", 1, "FILE", set_file_capability},

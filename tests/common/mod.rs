@@ -33,6 +33,18 @@ impl Who {
     }
 }
 
+/// Once a command has made its mark; a command that never does is an end of the test, not a wait for ever.
+#[track_caller]
+pub fn wait_for(mark: &std::path::Path) {
+    for _ in 0..6000 {
+        if mark.exists() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("{} has not appeared within a minute", mark.display());
+}
+
 /// Collects what went wrong over a whole table, so that one run tells of every gap at once.
 #[derive(Default)]
 pub struct Findings(Vec<String>);

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -150,11 +150,26 @@ pub fn copy(from: &Path, to: &Path) {
     fs::set_permissions(to, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// The program under test; CONFINE_BIN names another build of it.
-fn confine_program() -> PathBuf {
-    std::env::var_os("CONFINE_BIN")
-        .unwrap_or_else(|| OsStr::new(env!("CARGO_BIN_EXE_confine")).to_owned())
-        .into()
+/// The program under test; CONFINE_BIN names another build of it. Without the tables of a debugger, which are nine tenths
+/// of a debug build and would be copied into every scratch directory; made once for every test program of one build.
+pub fn confine_program() -> PathBuf {
+    static STRIPPED: OnceLock<PathBuf> = OnceLock::new();
+    let stripped = STRIPPED.get_or_init(|| {
+        let built: PathBuf = std::env::var_os("CONFINE_BIN")
+            .unwrap_or_else(|| OsStr::new(env!("CARGO_BIN_EXE_confine")).to_owned())
+            .into();
+        let found = fs::metadata(&built).unwrap();
+        let name = format!("confine-{}-{}-{}", found.ino(), found.mtime(), found.mtime_nsec());
+        let stripped = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        if !stripped.exists() {
+            let fresh = stripped.with_extension(std::process::id().to_string());
+            let status = Command::new("strip").arg("-o").arg(&fresh).arg(&built).status();
+            assert!(status.expect("strip is needed: apt-get install binutils").success());
+            fs::rename(&fresh, &stripped).unwrap();
+        }
+        stripped
+    });
+    stripped.clone()
 }
 
 const SOURCES: [(&str, &str); 10] = [
