@@ -74,7 +74,10 @@ pub fn devpts() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// The message queues of this IPC namespace. Landlock takes mq_open(3) for an open beneath their file system's root,
-/// which no path leads to; a rule on that inode holds wherever it is mounted, or nowhere.
+/// which no path leads to; a rule on that inode holds wherever it is mounted, or nowhere. Mounted in the old tree: to
+/// close one that is nowhere takes it down by itself, and with it a second grace period of the kernel's.
 pub fn queues() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
-    new_filesystem("mqueue", &[], MountAttrFlags::MOUNT_ATTR_NOSUID)
+    let (mount, context) = new_filesystem("mqueue", &[], MountAttrFlags::MOUNT_ATTR_NOSUID)?;
+    move_mount(&mount, "", CWD, "/dev", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+    Ok((mount, context))
 }
