@@ -122,7 +122,7 @@ impl Entered {
     pub fn prepare(self, policy: &Policy, purpose: Purpose, timings: &mut Timings) -> Result<Prepared> {
         let Entered { caller, host, files } = self;
         // Before anything is looked through or made.
-        plan::promises(policy, &host)?;
+        let promises = plan::promises(policy, &host)?;
         let view = View::resolve(policy, &caller, &host, purpose)?;
         timings.mark("view");
         for (file, links) in &files.links {
@@ -130,7 +130,7 @@ impl Entered {
         }
         let environment = compose(policy, &caller, &view, &host, &files.pairs);
         let names = environment.pairs.iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
-        let plan = Plan::decide(policy, &view, &host, (caller.uid, caller.gid), names)?;
+        let plan = Plan::decide(policy, &view, &host, (caller.uid, caller.gid), names, promises)?;
         if !host.namespaces() && !view.shows(&caller.cwd) {
             return Err(caller.outside_view());
         }

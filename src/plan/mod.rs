@@ -193,8 +193,8 @@ impl Plan {
         host: &Host,
         identity: (u32, u32),
         environment: Vec<String>,
+        Promises { kept: promises, waived }: Promises,
     ) -> Result<Plan> {
-        let Promises { kept: promises, waived } = promises(policy, host)?;
         let supervision = supervision(policy, host);
         let namespaces = namespaces(policy, host, supervision.is_some());
         refuse::without_view(view, host)?;

@@ -40,7 +40,8 @@ fn policy(waive: &[Promise]) -> Policy {
 }
 
 fn decide(policy: &Policy, host: &Host) -> Result<Plan> {
-    Plan::decide(policy, &View::empty("/h".into()), host, (1000, 1000), vec!["PATH".into()])
+    let promises = promises(policy, host)?;
+    Plan::decide(policy, &View::empty("/h".into()), host, (1000, 1000), vec!["PATH".into()], promises)
 }
 
 const SECOND_TIER: &[Promise] = &[Promise::MetadataScope, Promise::SocketScope];
@@ -218,7 +219,8 @@ fn a_plan_comes_back_from_its_text_as_it_was_and_with_its_id() {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     for _ in 0..2000 {
         let (policy, view, host, names) = random.case();
-        let plan = Plan::decide(&policy, &view, &host, (1, 2), names).unwrap();
+        let promises = promises(&policy, &host).unwrap();
+        let plan = Plan::decide(&policy, &view, &host, (1, 2), names, promises).unwrap();
         plan.id();
         let text = serde_json::to_string(&plan).unwrap();
         let back: Plan = serde_json::from_str(&text).unwrap();
@@ -232,7 +234,8 @@ fn what_differs_from_run_to_run_under_one_policy_is_not_in_the_id() {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     for _ in 0..500 {
         let (policy, view, host, names) = random.case();
-        let plan = Plan::decide(&policy, &view, &host, (1, 2), names).unwrap();
+        let promises = promises(&policy, &host).unwrap();
+        let plan = Plan::decide(&policy, &view, &host, (1, 2), names, promises).unwrap();
         let mut other = plan.clone();
         other.process.descriptors = vec![random.next(1000) as i32];
         other.process.environment.push("CONFINE_NOTE".into());
