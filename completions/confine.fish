@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_confine_global_optspecs
-    string join \n w/workspace= C/chdir= read-only hardlinks= git= state= ro= rw= hide= seal= no-toolchains net= loopback= listen= connect= env= env-file= fd= user= max-procs= max-memory= max-tmp= max-disk= max-output= on-output-limit= max-cpu= max-file-size= max-open-files= timeout= grace= require= waive= strict allow= namespaces= status-fd= result= v/verbose timings h/help V/version
+    string join \n w/workspace= C/chdir= read-only hardlinks= git= state= ro= rw= hide= seal= no-toolchains net= loopback= listen= connect= env= env-file= fd= user= max-procs= max-memory= max-tmp= max-disk= max-output= on-output-limit= max-cpu= max-file-size= max-open-files= timeout= grace= require= waive= strict allow= namespaces= status-fd= result= v/verbose h/help V/version
 end
 
 function __fish_confine_needs_command
@@ -41,24 +41,24 @@ host\t''"
 complete -c confine -n "__fish_confine_needs_command" -l loopback -d 'Which loopback COMMAND has while --net is none' -r -f -a "private\t''
 off\t''
 host\t''"
-complete -c confine -n "__fish_confine_needs_command" -l listen -d 'Let COMMAND accept TCP connections from outside at this port' -r
-complete -c confine -n "__fish_confine_needs_command" -l connect -d 'Let COMMAND connect to this TCP port of any host' -r
-complete -c confine -n "__fish_confine_needs_command" -l env -d 'Pass one variable on, or set it' -r
+complete -c confine -n "__fish_confine_needs_command" -l listen -d 'Let COMMAND accept TCP connections from outside at this port' -r -f
+complete -c confine -n "__fish_confine_needs_command" -l connect -d 'Let COMMAND connect to this TCP port of any host' -r -f
+complete -c confine -n "__fish_confine_needs_command" -l env -d 'Pass one variable on, or set it' -r -f
 complete -c confine -n "__fish_confine_needs_command" -l env-file -d 'Set variables from a file that only you can read, or a pipe' -r -F
-complete -c confine -n "__fish_confine_needs_command" -l fd -d 'Pass this descriptor on besides 0, 1 and 2' -r
-complete -c confine -n "__fish_confine_needs_command" -l user -d 'Run COMMAND as this user, without further groups (for root)' -r
-complete -c confine -n "__fish_confine_needs_command" -l max-procs -d 'Most processes and threads at one time, of the whole tree' -r
-complete -c confine -n "__fish_confine_needs_command" -l max-memory -d 'Most memory of the whole tree, page cache and private /tmp included' -r
-complete -c confine -n "__fish_confine_needs_command" -l max-tmp -d 'Most that private /tmp and HOME hold together, for the whole tree' -r
-complete -c confine -n "__fish_confine_needs_command" -l max-disk -d 'Most that the file systems of writable roots may lose meanwhile' -r
-complete -c confine -n "__fish_confine_needs_command" -l max-output -d 'Most that the whole tree may write to each of stdout and stderr' -r
+complete -c confine -n "__fish_confine_needs_command" -l fd -d 'Pass this descriptor on besides 0, 1 and 2' -r -f
+complete -c confine -n "__fish_confine_needs_command" -l user -d 'Run COMMAND as this user, without further groups (for root)' -r -f
+complete -c confine -n "__fish_confine_needs_command" -l max-procs -d 'Most processes and threads at one time, of the whole tree' -r -f
+complete -c confine -n "__fish_confine_needs_command" -l max-memory -d 'Most memory of the whole tree, page cache and private /tmp included' -r -f
+complete -c confine -n "__fish_confine_needs_command" -l max-tmp -d 'Most that private /tmp and HOME hold together, for the whole tree' -r -f
+complete -c confine -n "__fish_confine_needs_command" -l max-disk -d 'Most that the file systems of writable roots may lose meanwhile' -r -f
+complete -c confine -n "__fish_confine_needs_command" -l max-output -d 'Most that the whole tree may write to each of stdout and stderr' -r -f
 complete -c confine -n "__fish_confine_needs_command" -l on-output-limit -d 'What happens at --max-output' -r -f -a "truncate\t''
 kill\t''"
-complete -c confine -n "__fish_confine_needs_command" -l max-cpu -d 'Most processor time of the whole tree' -r
-complete -c confine -n "__fish_confine_needs_command" -l max-file-size -d 'Largest file that each process may write' -r
-complete -c confine -n "__fish_confine_needs_command" -l max-open-files -d 'Most descriptors that each process may hold' -r
-complete -c confine -n "__fish_confine_needs_command" -l timeout -d 'End the whole tree after this time; the exit status is then 124' -r
-complete -c confine -n "__fish_confine_needs_command" -l grace -d 'How long the tree may take to end after TERM' -r
+complete -c confine -n "__fish_confine_needs_command" -l max-cpu -d 'Most processor time of the whole tree' -r -f
+complete -c confine -n "__fish_confine_needs_command" -l max-file-size -d 'Largest file that each process may write' -r -f
+complete -c confine -n "__fish_confine_needs_command" -l max-open-files -d 'Most descriptors that each process may hold' -r -f
+complete -c confine -n "__fish_confine_needs_command" -l timeout -d 'End the whole tree after this time; the exit status is then 124' -r -f
+complete -c confine -n "__fish_confine_needs_command" -l grace -d 'How long the tree may take to end after TERM' -r -f
 complete -c confine -n "__fish_confine_needs_command" -l require -d 'Refuse to start unless this promise can be kept' -r -f -a "write-scope\t''
 metadata-scope\t''
 read-scope\t''
@@ -90,18 +90,17 @@ userns\t''
 unix-datagram\t''"
 complete -c confine -n "__fish_confine_needs_command" -l namespaces -d 'Whether to build the boundary with namespaces' -r -f -a "auto\t''
 off\t''"
-complete -c confine -n "__fish_confine_needs_command" -l status-fd -d 'Write JSON lines about start and end to this descriptor' -r
+complete -c confine -n "__fish_confine_needs_command" -l status-fd -d 'Write JSON lines about start and end to this descriptor' -r -f
 complete -c confine -n "__fish_confine_needs_command" -l result -d 'Write one JSON object with outcome, output and resource use at the end' -r -f -a "json\t''"
 complete -c confine -n "__fish_confine_needs_command" -l read-only -d 'Show the workspaces read-only'
 complete -c confine -n "__fish_confine_needs_command" -l no-toolchains -d 'Do not show the toolchains and caches that PATH leads to'
 complete -c confine -n "__fish_confine_needs_command" -l strict -d 'Require every promise'
 complete -c confine -n "__fish_confine_needs_command" -s v -l verbose -d 'Say on standard error how the promises are kept'
-complete -c confine -n "__fish_confine_needs_command" -l timings -d 'Say on standard error how long each step took'
 complete -c confine -n "__fish_confine_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c confine -n "__fish_confine_needs_command" -s V -l version -d 'Print version'
-complete -c confine -n "__fish_confine_needs_command" -a "check" -d 'Tell which promises this host can keep, and the fix for the rest'
-complete -c confine -n "__fish_confine_needs_command" -a "explain" -d 'Show how a run would be confined, and run nothing'
-complete -c confine -n "__fish_confine_needs_command" -a "scan" -d 'List files in DIR that have a name elsewhere too, and device nodes'
+complete -c confine -n "__fish_confine_needs_command" -f -a "check" -d 'Tell which promises this host can keep, and the fix for the rest'
+complete -c confine -n "__fish_confine_needs_command" -f -a "explain" -d 'Show how a run would be confined, and run nothing'
+complete -c confine -n "__fish_confine_needs_command" -f -a "scan" -d 'List files in DIR that have a name elsewhere too, and device nodes'
 complete -c confine -n "__fish_confine_using_subcommand check" -l json -d 'Print one JSON object instead of text'
 complete -c confine -n "__fish_confine_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c confine -n "__fish_confine_using_subcommand explain" -s w -l workspace -d 'A directory that COMMAND may change; never guessed' -r -f -a "(__fish_complete_directories)"
@@ -121,24 +120,24 @@ host\t''"
 complete -c confine -n "__fish_confine_using_subcommand explain" -l loopback -d 'Which loopback COMMAND has while --net is none' -r -f -a "private\t''
 off\t''
 host\t''"
-complete -c confine -n "__fish_confine_using_subcommand explain" -l listen -d 'Let COMMAND accept TCP connections from outside at this port' -r
-complete -c confine -n "__fish_confine_using_subcommand explain" -l connect -d 'Let COMMAND connect to this TCP port of any host' -r
-complete -c confine -n "__fish_confine_using_subcommand explain" -l env -d 'Pass one variable on, or set it' -r
+complete -c confine -n "__fish_confine_using_subcommand explain" -l listen -d 'Let COMMAND accept TCP connections from outside at this port' -r -f
+complete -c confine -n "__fish_confine_using_subcommand explain" -l connect -d 'Let COMMAND connect to this TCP port of any host' -r -f
+complete -c confine -n "__fish_confine_using_subcommand explain" -l env -d 'Pass one variable on, or set it' -r -f
 complete -c confine -n "__fish_confine_using_subcommand explain" -l env-file -d 'Set variables from a file that only you can read, or a pipe' -r -F
-complete -c confine -n "__fish_confine_using_subcommand explain" -l fd -d 'Pass this descriptor on besides 0, 1 and 2' -r
-complete -c confine -n "__fish_confine_using_subcommand explain" -l user -d 'Run COMMAND as this user, without further groups (for root)' -r
-complete -c confine -n "__fish_confine_using_subcommand explain" -l max-procs -d 'Most processes and threads at one time, of the whole tree' -r
-complete -c confine -n "__fish_confine_using_subcommand explain" -l max-memory -d 'Most memory of the whole tree, page cache and private /tmp included' -r
-complete -c confine -n "__fish_confine_using_subcommand explain" -l max-tmp -d 'Most that private /tmp and HOME hold together, for the whole tree' -r
-complete -c confine -n "__fish_confine_using_subcommand explain" -l max-disk -d 'Most that the file systems of writable roots may lose meanwhile' -r
-complete -c confine -n "__fish_confine_using_subcommand explain" -l max-output -d 'Most that the whole tree may write to each of stdout and stderr' -r
+complete -c confine -n "__fish_confine_using_subcommand explain" -l fd -d 'Pass this descriptor on besides 0, 1 and 2' -r -f
+complete -c confine -n "__fish_confine_using_subcommand explain" -l user -d 'Run COMMAND as this user, without further groups (for root)' -r -f
+complete -c confine -n "__fish_confine_using_subcommand explain" -l max-procs -d 'Most processes and threads at one time, of the whole tree' -r -f
+complete -c confine -n "__fish_confine_using_subcommand explain" -l max-memory -d 'Most memory of the whole tree, page cache and private /tmp included' -r -f
+complete -c confine -n "__fish_confine_using_subcommand explain" -l max-tmp -d 'Most that private /tmp and HOME hold together, for the whole tree' -r -f
+complete -c confine -n "__fish_confine_using_subcommand explain" -l max-disk -d 'Most that the file systems of writable roots may lose meanwhile' -r -f
+complete -c confine -n "__fish_confine_using_subcommand explain" -l max-output -d 'Most that the whole tree may write to each of stdout and stderr' -r -f
 complete -c confine -n "__fish_confine_using_subcommand explain" -l on-output-limit -d 'What happens at --max-output' -r -f -a "truncate\t''
 kill\t''"
-complete -c confine -n "__fish_confine_using_subcommand explain" -l max-cpu -d 'Most processor time of the whole tree' -r
-complete -c confine -n "__fish_confine_using_subcommand explain" -l max-file-size -d 'Largest file that each process may write' -r
-complete -c confine -n "__fish_confine_using_subcommand explain" -l max-open-files -d 'Most descriptors that each process may hold' -r
-complete -c confine -n "__fish_confine_using_subcommand explain" -l timeout -d 'End the whole tree after this time; the exit status is then 124' -r
-complete -c confine -n "__fish_confine_using_subcommand explain" -l grace -d 'How long the tree may take to end after TERM' -r
+complete -c confine -n "__fish_confine_using_subcommand explain" -l max-cpu -d 'Most processor time of the whole tree' -r -f
+complete -c confine -n "__fish_confine_using_subcommand explain" -l max-file-size -d 'Largest file that each process may write' -r -f
+complete -c confine -n "__fish_confine_using_subcommand explain" -l max-open-files -d 'Most descriptors that each process may hold' -r -f
+complete -c confine -n "__fish_confine_using_subcommand explain" -l timeout -d 'End the whole tree after this time; the exit status is then 124' -r -f
+complete -c confine -n "__fish_confine_using_subcommand explain" -l grace -d 'How long the tree may take to end after TERM' -r -f
 complete -c confine -n "__fish_confine_using_subcommand explain" -l require -d 'Refuse to start unless this promise can be kept' -r -f -a "write-scope\t''
 metadata-scope\t''
 read-scope\t''
@@ -170,15 +169,38 @@ userns\t''
 unix-datagram\t''"
 complete -c confine -n "__fish_confine_using_subcommand explain" -l namespaces -d 'Whether to build the boundary with namespaces' -r -f -a "auto\t''
 off\t''"
-complete -c confine -n "__fish_confine_using_subcommand explain" -l status-fd -d 'Write JSON lines about start and end to this descriptor' -r
+complete -c confine -n "__fish_confine_using_subcommand explain" -l status-fd -d 'Write JSON lines about start and end to this descriptor' -r -f
 complete -c confine -n "__fish_confine_using_subcommand explain" -l result -d 'Write one JSON object with outcome, output and resource use at the end' -r -f -a "json\t''"
 complete -c confine -n "__fish_confine_using_subcommand explain" -l read-only -d 'Show the workspaces read-only'
 complete -c confine -n "__fish_confine_using_subcommand explain" -l no-toolchains -d 'Do not show the toolchains and caches that PATH leads to'
 complete -c confine -n "__fish_confine_using_subcommand explain" -l strict -d 'Require every promise'
 complete -c confine -n "__fish_confine_using_subcommand explain" -s v -l verbose -d 'Say on standard error how the promises are kept'
-complete -c confine -n "__fish_confine_using_subcommand explain" -l timings -d 'Say on standard error how long each step took'
 complete -c confine -n "__fish_confine_using_subcommand explain" -l json -d 'Print one JSON object instead of text'
 complete -c confine -n "__fish_confine_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c confine -n "__fish_confine_using_subcommand scan" -l separate -d 'Give every file that has a name elsewhere too an inode of its own'
 complete -c confine -n "__fish_confine_using_subcommand scan" -l json -d 'Print one JSON object instead of text'
 complete -c confine -n "__fish_confine_using_subcommand scan" -s h -l help -d 'Print help (see more with \'--help\')'
+
+# By hand: a subcommand is the first word or none, and after `--` the line is that of another command, which has its
+# own completion.
+function __fish_confine_after_separator
+    contains -- -- (commandline -opc)
+end
+
+function __fish_confine_needs_command
+    __fish_confine_after_separator
+    and return 1
+    set -l words (commandline -opc)
+    contains -- "$words[2]" check explain scan
+    or return 0
+    echo $words[2]
+    return 1
+end
+
+function __fish_confine_command_line
+    set -l words (commandline -opc)
+    set -l first (math (contains -i -- -- $words) + 1)
+    complete -C (string join ' ' -- (string escape -- $words[$first..]) (commandline -ct))
+end
+
+complete -c confine -n __fish_confine_after_separator -x -a "(__fish_confine_command_line)"

@@ -2,6 +2,8 @@
 //! of application, the dependencies, and the command that the README begins with.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "../examples/completions/generate.rs"]
+mod generate;
 mod readme_command;
 
 use std::fs;
@@ -260,18 +262,22 @@ fn the_manual_page_lists_the_steps_in_the_order_of_the_code() {
 
 #[test]
 fn the_completions_are_what_the_generator_writes() {
-    use clap_complete::{Shell, generate};
-    for (shell, file) in
-        [(Shell::Bash, "confine.bash"), (Shell::Fish, "confine.fish"), (Shell::Zsh, "_confine")]
-    {
-        let mut written = Vec::new();
-        generate(shell, &mut cli::command(), "confine", &mut written);
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("completions").join(file);
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("completions");
+    let mut names = Vec::new();
+    for (name, text) in generate::files() {
         assert!(
-            fs::read(&path).unwrap() == written,
-            "{file} is old: cargo run --locked --example completions -- completions"
+            fs::read_to_string(directory.join(name)).unwrap() == text,
+            "{name} is old: cargo run --locked --example completions -- completions"
         );
+        names.push(name.to_owned());
     }
+    let mut found: Vec<String> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    found.sort();
+    assert_eq!(found, names);
 }
 
 #[test]

@@ -29,7 +29,9 @@ impl Build<'_> {
 
     fn has(self, row: &Row) -> bool {
         match self {
-            Build::Whole | Build::Options => true,
+            // Nobody is told of them.
+            Build::Whole => !row.hidden,
+            Build::Options => true,
             Build::MeantBy(words) => {
                 row.short.is_some() || words.iter().any(|word| names(word.as_bytes(), row.name))
             }
@@ -135,7 +137,7 @@ fn arg(row: &Row, build: Build<'_>) -> Arg {
         Value::None => arg,
         Value::Directory => arg.value_name("DIR").value_hint(ValueHint::DirPath),
         Value::Path => arg.value_name("PATH").value_hint(ValueHint::AnyPath),
-        Value::Word(name) | Value::Number(name) => arg.value_name(name),
+        Value::Word(name) | Value::Number(name) => arg.value_name(name).value_hint(ValueHint::Other),
         // The placeholder or the detail names them; here they are for completions.
         Value::OneOf(name, values) => {
             arg.value_name(name).value_parser(PossibleValuesParser::new(values)).hide_possible_values(true)

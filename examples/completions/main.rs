@@ -2,16 +2,17 @@
 //! An example, so that the binary does not carry the generator.
 #![forbid(unsafe_code)]
 
-use std::io::{Error, Result};
+mod generate;
 
-use clap_complete::{Shell, generate_to};
+use std::io::{Error, Result};
+use std::path::PathBuf;
 
 fn main() -> Result<()> {
-    let Some(directory) = std::env::args_os().nth(1) else {
+    let Some(directory) = std::env::args_os().nth(1).map(PathBuf::from) else {
         return Err(Error::other("usage: completions DIRECTORY"));
     };
-    for shell in [Shell::Bash, Shell::Fish, Shell::Zsh] {
-        generate_to(shell, &mut confine::cli::command(), "confine", &directory)?;
+    for (name, text) in generate::files() {
+        std::fs::write(directory.join(name), text)?;
     }
     Ok(())
 }
