@@ -18,8 +18,7 @@ struct Terminal {
 impl Terminal {
     fn of(shell: &str) -> Terminal {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name =
-            format!("completions-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let name = format!("completions-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         fs::create_dir_all(home.join("work/only-directory")).unwrap();
         fs::write(home.join("work/only-file"), "").unwrap();
@@ -35,7 +34,12 @@ impl Terminal {
 
     fn tmux(&self, words: &[&str]) -> String {
         let mut command = Command::new("tmux");
-        command.arg("-S").arg(self.home.join("s")).args(words).env("HOME", &self.home).env("LC_ALL", "C.UTF-8");
+        command
+            .arg("-S")
+            .arg(self.home.join("s"))
+            .args(words)
+            .env("HOME", &self.home)
+            .env("LC_ALL", "C.UTF-8");
         let output = command.output().expect("tmux, which tests/packages lists");
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).into_owned()
@@ -154,7 +158,10 @@ fn start(shell: &str, home: &Path) -> String {
             format!("{clean} ZDOTDIR=\"{}\" zsh -i", home.display())
         }
         "fish" => {
-            write(".config/fish/completions/confine.fish", &fs::read_to_string(file("confine.fish")).unwrap());
+            write(
+                ".config/fish/completions/confine.fish",
+                &fs::read_to_string(file("confine.fish")).unwrap(),
+            );
             write(
                 ".config/fish/config.fish",
                 &format!(
@@ -234,10 +241,10 @@ fn elvish_completes_options_files_and_the_command_after_the_separator() {
 #[test]
 fn nushell_knows_the_command_completes_promises_and_runs_it() {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("completions-nu-{}", std::process::id()));
-    fs::create_dir_all(home.join("home")).unwrap();
+    fs::create_dir_all(home.join("work")).unwrap();
     let use_it = format!("use '{HERE}/completions/confine.nu' *\n");
     let typed = format!("{use_it}confine -w . --require path-");
-    fs::write(home.join("typed.nu"), &typed).unwrap();
+    fs::write(home.join("work/typed.nu"), &typed).unwrap();
     let own = Path::new(HERE).join("target/nushell/node_modules/@nushell/linux-x64/bin/nu");
     let program = which::which("nu").unwrap_or(own);
     let programs = Path::new(env!("CARGO_BIN_EXE_confine")).parent().unwrap().to_owned();
@@ -246,8 +253,8 @@ fn nushell_knows_the_command_completes_promises_and_runs_it() {
     );
     let nu = |words: &[&str]| {
         let mut command = Command::new(&program);
-        command.arg("--no-config-file").args(words).current_dir(&home);
-        command.env("PATH", path.as_ref().unwrap()).env("HOME", home.join("home"));
+        command.arg("--no-config-file").args(words).current_dir(home.join("work"));
+        command.env("PATH", path.as_ref().unwrap()).env("HOME", home.join("none"));
         let output = command.output().unwrap_or_else(|error| panic!("nu, which tests/run installs: {error}"));
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success() && said.is_empty(), "{words:?}: {said}");

@@ -281,16 +281,6 @@ fn the_completions_are_what_the_generator_writes() {
 }
 
 #[test]
-fn the_manual_page_is_well_formed() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("man/confine.1");
-    // Not -W style: it looks for the pages of SEE ALSO on this machine.
-    let output = Command::new("mandoc").args(["-T", "lint", "-W", "warning"]).arg(page).output();
-    let output = output.expect("mandoc, which tests/packages lists");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
-    assert!(output.status.success());
-}
-
-#[test]
 fn every_dependency_has_a_reason() {
     let manifest = include_str!("../Cargo.toml");
     let names: Vec<&str> = ["\n[dependencies]\n", "\n[dev-dependencies]\n"]
