@@ -35,6 +35,19 @@ fn attempt(scratch: &Scratch, run: Run, operation: &str, file: &Path) -> Outcome
     outcome
 }
 
+/// A place that only `--ro /` shows, on every Linux.
+#[test]
+fn what_is_hidden_stays_hidden_when_the_whole_root_is_shown() {
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        let list =
+            |options: &[&str]| Run::confined(&scratch).options(options).command(["ls", "/var/log"]).run();
+        assert!(list(&["--ro", "/"]).ok());
+        let hidden = list(&["--ro", "/", "--hide", "/var/log"]);
+        assert!(!hidden.ok() && hidden.err.contains("Permission denied"), "{}", hidden.tell());
+    }
+}
+
 #[test]
 fn a_secret_outside_is_not_read() {
     let mut findings = Findings::default();
@@ -52,6 +65,11 @@ fn a_secret_outside_is_not_read() {
                 "in a hidden part of a readable root",
                 "outside/secret",
                 &["--ro", "@outside", "--hide", "@outside/secret"],
+            ),
+            (
+                "in a hidden part of a sealed root",
+                "outside/secret",
+                &["--seal", "@outside", "--hide", "@outside/secret"],
             ),
         ] {
             for (operation, _) in READS {

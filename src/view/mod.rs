@@ -203,8 +203,9 @@ impl View {
         view.hostile = asked.iter().map(|asked| asked.path().to_owned()).collect();
         builtin::add(&mut view, policy, caller, host)?;
         home::add(&mut view, policy, caller, host, purpose, &asked)?;
-        roots::add(&mut view, policy, asked)?;
+        let hidden = roots::add(&mut view, policy, asked)?;
         git::add(&mut view, caller)?;
+        roots::hide(&mut view, hidden);
         view.look_for_aliases(policy)?;
         if host.namespaces() {
             sockets::cover(&mut view, host)?;

@@ -246,31 +246,43 @@ fn refuse_state_above(named: &Path, state: &Path, asked: &[Asked]) -> Result<()>
     Ok(())
 }
 
-/// Adds the roots to a view that holds the tables already.
-pub fn add(view: &mut View, policy: &Policy, asked: Vec<Asked>) -> Result<()> {
+/// Adds the roots to a view that holds the tables already. Returns what is to be hidden, for `hide`.
+pub fn add(view: &mut View, policy: &Policy, asked: Vec<Asked>) -> Result<Vec<Asked>> {
     let home = view.home.clone();
-    for Asked { root, option, access, links } in asked {
+    let (hidden, shown): (Vec<Asked>, Vec<Asked>) = asked.into_iter().partition(|asked| !asked.is_shown());
+    for Asked { root, option, access, links } in shown {
         view.links(links, Origin::Option);
         let (access, backing) = match access {
-            FileAccess::Hide => (Access::Hidden, Backing::Cover { directory: root.directory }),
-            FileAccess::Read => (Access::Read, Backing::Bind),
-            FileAccess::Seal => (Access::Read, Backing::Sealed),
             FileAccess::Write => (Access::Write, Backing::Bind),
+            FileAccess::Seal => (Access::Read, Backing::Sealed),
+            FileAccess::Read | FileAccess::Hide => (Access::Read, Backing::Bind),
         };
-        if access == Access::Hidden && !view.is_visible(&root.path) {
-            continue;
-        }
         let fd = root.fd.try_clone().map_err(|error| Error::path("keep open", &root.path, error))?;
         let reason = if root.workspace { "a workspace".to_owned() } else { format!("asked for by {option}") };
         let place = Place { path: root.path.clone(), access, backing, origin: Origin::Option, reason };
         view.insert(place, Source::Object { fd, directory: root.directory });
-        if access > Access::Hidden {
-            hide_credentials(view, policy, &home, &root.path);
-            view.roots.push(root);
-        }
+        hide_credentials(view, policy, &home, &root.path);
+        view.roots.push(root);
     }
     lift(view);
-    Ok(())
+    Ok(hidden)
+}
+
+/// Only once all that is shown is known: what nothing shows needs no cover, and must not be given up too early.
+pub fn hide(view: &mut View, hidden: Vec<Asked>) {
+    for Asked { root, option, links, .. } in hidden {
+        view.links(links, Origin::Option);
+        if view.is_visible(&root.path) {
+            let place = Place {
+                path: root.path,
+                access: Access::Hidden,
+                backing: Backing::Cover { directory: root.directory },
+                origin: Origin::Option,
+                reason: format!("asked for by {option}"),
+            };
+            view.insert(place, Source::None);
+        }
+    }
 }
 
 /// A mount point can be neither renamed nor removed, so what may be written anyway gets none: `--rw` on a guarded
