@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::policy::Environment;
 use crate::policy::env_file::is_reserved;
+use crate::view::system::CA_VARIABLES;
 
 /// Names that are passed on, and why. A name that ends with `*` stands for all that begin so. Names are exact
 /// wherever secrets share the prefix: CI_JOB_TOKEN, CARGO_REGISTRY_TOKEN, npm_config_//host/:_authToken.
@@ -34,24 +35,7 @@ pub const ALLOWED: &[(&[&str], &str)] = &[
     (&["HOME", "USER", "LOGNAME", "SHELL"], "who runs it; without SHELL tmux and script fail"),
     (&["PWD"], "the name by which the directory was reached, links kept; shells check it"),
     (&["TZ", "TZDIR"], "time zone"),
-    (
-        &[
-            "SSL_CERT_FILE",
-            "SSL_CERT_DIR",
-            "NODE_EXTRA_CA_CERTS",
-            "REQUESTS_CA_BUNDLE",
-            "CURL_CA_BUNDLE",
-            "GIT_SSL_CAINFO",
-            "GIT_SSL_CAPATH",
-            "AWS_CA_BUNDLE",
-            "PIP_CERT",
-            "NIX_SSL_CERT_FILE",
-            "CARGO_HTTP_CAINFO",
-            "DENO_CERT",
-            "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
-        ],
-        "certificate authorities: public, and each runtime has a name of its own",
-    ),
+    (CA_VARIABLES, "certificate authorities: public, and each runtime has a name of its own"),
     (&["CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "RUST_BACKTRACE", "RUST_LOG"], "toolchain: Rust"),
     (&["GOPATH", "GOROOT", "GOTOOLCHAIN", "GOMODCACHE", "GOBIN"], "toolchain: Go"),
     (

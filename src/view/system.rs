@@ -35,7 +35,7 @@ pub const RESOLVED: &[(&str, &str)] = &[
     ("/etc/pki/tls/certs/ca-bundle.crt", "CA bundle of Fedora and openSUSE"),
 ];
 
-/// Variables that name a CA file or directory; what they name is shown read-only.
+/// Variables that name a CA file or directory: passed on, and what they name is shown read-only.
 pub const CA_VARIABLES: &[&str] = &[
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
@@ -43,9 +43,13 @@ pub const CA_VARIABLES: &[&str] = &[
     "REQUESTS_CA_BUNDLE",
     "CURL_CA_BUNDLE",
     "GIT_SSL_CAINFO",
+    "GIT_SSL_CAPATH",
     "AWS_CA_BUNDLE",
     "PIP_CERT",
     "NIX_SSL_CERT_FILE",
+    "CARGO_HTTP_CAINFO",
+    "DENO_CERT",
+    "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
 ];
 
 /// Never readable, whoever asks. Covered where the caller's identity could read them: elsewhere the file's own
