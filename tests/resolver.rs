@@ -119,3 +119,39 @@ fn a_name_is_looked_up_over_tcp_and_only_the_named_ports_are_reached() {
     }
     findings.settle();
 }
+
+/// As under systemd-resolved: /etc/resolv.conf is a link to a file that no other row shows. In a mount namespace of the
+/// test's own.
+const LINKED: &str = r#"set -e
+mount -t tmpfs layers "$1"; mkdir "$1/upper" "$1/work"
+mount -t overlay etc -o "lowerdir=/etc,upperdir=$1/upper,workdir=$1/work" /etc
+mount -t tmpfs run /run; mkdir -p /run/systemd/resolve
+echo "nameserver 127.0.0.53" > /run/systemd/resolve/stub-resolv.conf
+rm -f /etc/resolv.conf; ln -s ../run/systemd/resolve/stub-resolv.conf /etc/resolv.conf
+shift; exec "$@""#;
+
+#[test]
+fn name_servers_behind_a_link_are_read_with_and_without_ruled_ports() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        let layers = scratch.dir("layers").display().to_string();
+        let id = who.id().to_string();
+        let attack = scratch.attack();
+        let attack = attack.to_str().unwrap();
+        let wrapper = ["unshare", "-m", "bash", "-c", LINKED, "linked", &layers, attack, "as", &id, &id];
+        for (options, wanted) in [
+            (&["--connect", "443"][..], "nameserver 127.0.0.53\n\noptions use-vc\n"),
+            (&[], "nameserver 127.0.0.53\n"),
+        ] {
+            let outcome = Run::confined(&scratch)
+                .by(Who::Root)
+                .options(options)
+                .under(wrapper)
+                .command(["cat", "/etc/resolv.conf"])
+                .run();
+            findings.claim(outcome.out == wanted, || format!("{who:?}: {options:?}: {}", outcome.tell()));
+        }
+    }
+    findings.settle();
+}

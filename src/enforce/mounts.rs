@@ -363,7 +363,13 @@ impl Builder<'_> {
             (Source::File(bytes), Region::Own) => {
                 self.parents(&place.path)?;
                 let path = relative(&place.path);
-                return write_file(self.root.as_fd(), path, &bytes, 0o600, identity(self.plan));
+                write_file(self.root.as_fd(), path, &bytes, 0o600, identity(self.plan))?;
+                // In HOME the grant of HOME reaches it; below the root's own directories nothing does.
+                if self.inherited().is_none() {
+                    let fd = openat(&self.root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+                    self.grants.push(Grant { fd, right: Right::Read, directory: false });
+                }
+                return Ok(());
             }
             (Source::File(bytes), Region::Kept) => {
                 return kept::copy(&self.root, relative(&place.path), &bytes, identity(self.plan));
