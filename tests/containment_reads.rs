@@ -45,6 +45,15 @@ fn what_is_hidden_stays_hidden_when_the_whole_root_is_shown() {
         assert!(list(&["--ro", "/"]).ok());
         let hidden = list(&["--ro", "/", "--hide", "/var/log"]);
         assert!(!hidden.ok() && hidden.err.contains("Permission denied"), "{}", hidden.tell());
+        // Without mounts nothing private stands before the host's own /tmp.
+        let secret = scratch.file("outside/secret", "outside secret\n");
+        let bare = |options: &[&str]| {
+            let options = ["--namespaces", "off", "--ro", "/"].iter().chain(options);
+            Run::confined(&scratch).options(options).command(["cat".as_ref(), secret.as_os_str()]).run()
+        };
+        assert_eq!(bare(&[]).out, "outside secret\n");
+        let hidden = bare(&["--hide", secret.to_str().unwrap()]);
+        assert!(!hidden.ok() && hidden.out.is_empty(), "{}", hidden.tell());
     }
 }
 

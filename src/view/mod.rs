@@ -161,6 +161,8 @@ pub struct View {
     pub protected: usize,
     /// Links that HOME was reached through.
     home_links: Vec<(PathBuf, PathBuf)>,
+    /// Whether what is shown is mounted, or the host's own.
+    mounts: bool,
 }
 
 /// Whether directories of confine's own may be made on the way.
@@ -192,13 +194,14 @@ impl View {
             hostile: Vec::new(),
             protected: 0,
             home_links: Vec::new(),
+            mounts: true,
         }
     }
 
     /// Opens every root once, applies the tables, looks for aliases.
     pub fn resolve(policy: &Policy, caller: &Caller, host: &Host, purpose: Purpose) -> Result<View> {
         let (home, home_links) = home::location(caller);
-        let mut view = View { home_links, ..View::empty(home) };
+        let mut view = View { home_links, mounts: host.namespaces(), ..View::empty(home) };
         let asked = roots::resolve(policy, caller, &view.home, host.namespaces())?;
         view.hostile = asked.iter().map(|asked| asked.path().to_owned()).collect();
         builtin::add(&mut view, policy, caller, host)?;
@@ -273,15 +276,18 @@ impl View {
         }
     }
 
-    /// Whether something of the host would be seen at this path.
+    /// Whether something of the host would be seen at this path. Where nothing can be mounted, nothing of the view's own
+    /// stands in front of it.
     fn is_visible(&self, path: &Path) -> bool {
-        self.nearest(path).is_some_and(|entry| {
-            entry.place.access >= Access::Read
-                && !matches!(
-                    entry.place.backing,
-                    Backing::Fresh { .. } | Backing::Kept | Backing::Copy | Backing::Link { .. }
-                )
-        })
+        let own = |entry: &Entry| {
+            matches!(
+                entry.place.backing,
+                Backing::Fresh { .. } | Backing::Kept | Backing::Copy | Backing::Link { .. }
+            )
+        };
+        let mut above = path.ancestors().filter_map(|ancestor| self.entries.get(ancestor));
+        let nearest = if self.mounts { above.next() } else { above.find(|entry| !own(entry)) };
+        nearest.is_some_and(|entry| entry.place.access >= Access::Read && !own(entry))
     }
 
     /// Whether what is at this name on the host would be seen.
