@@ -32,7 +32,7 @@ _confine() {
 
     case "${cmd}" in
         confine)
-            opts="-w -C -v -h -V --workspace --chdir --read-only --hardlinks --git --state --ro --rw --hide --seal --no-toolchains --net --loopback --listen --connect --env --env-file --fd --user --max-procs --max-memory --max-tmp --max-disk --max-output --on-output-limit --max-cpu --max-file-size --max-open-files --timeout --grace --require --waive --strict --allow --namespaces --status-fd --result --verbose --help --version check explain scan"
+            opts="-w -C -v -h -V --workspace --no-workspace --chdir --read-only --hardlinks --git --state --ro --rw --hide --seal --no-toolchains --net --loopback --listen --connect --env --env-file --clear-env --fd --user --max-procs --max-memory --max-tmp --max-disk --max-output --on-output-limit --max-cpu --max-file-size --max-open-files --timeout --grace --require --waive --strict --allow --namespaces --profile --policy --status-fd --result --verbose --help --version check explain scan"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -234,6 +234,14 @@ _confine() {
                     COMPREPLY=($(compgen -W "auto off" -- "${cur}"))
                     return 0
                     ;;
+                --profile)
+                    COMPREPLY=($(compgen -W "workspace-write read-only build dev-server kernel mcp strict" -- "${cur}"))
+                    return 0
+                    ;;
+                --policy)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --status-fd)
                     COMPREPLY=("${cur}")
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
@@ -267,7 +275,7 @@ _confine() {
             return 0
             ;;
         confine__subcmd__explain)
-            opts="-w -C -v -h --workspace --chdir --read-only --hardlinks --git --state --ro --rw --hide --seal --no-toolchains --net --loopback --listen --connect --env --env-file --fd --user --max-procs --max-memory --max-tmp --max-disk --max-output --on-output-limit --max-cpu --max-file-size --max-open-files --timeout --grace --require --waive --strict --allow --namespaces --status-fd --result --verbose --json --help"
+            opts="-w -C -v -h --workspace --no-workspace --chdir --read-only --hardlinks --git --state --ro --rw --hide --seal --no-toolchains --net --loopback --listen --connect --env --env-file --clear-env --fd --user --max-procs --max-memory --max-tmp --max-disk --max-output --on-output-limit --max-cpu --max-file-size --max-open-files --timeout --grace --require --waive --strict --allow --namespaces --profile --policy --status-fd --result --verbose --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -467,6 +475,14 @@ _confine() {
                     ;;
                 --namespaces)
                     COMPREPLY=($(compgen -W "auto off" -- "${cur}"))
+                    return 0
+                    ;;
+                --profile)
+                    COMPREPLY=($(compgen -W "workspace-write read-only build dev-server kernel mcp strict" -- "${cur}"))
+                    return 0
+                    ;;
+                --policy)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --status-fd)

@@ -52,10 +52,14 @@ set edit:completion:arg-completer[confine] = {|@words|
             cand --waive 'Start even where this host cannot keep this promise'
             cand --allow 'Allow something that is refused by default'
             cand --namespaces 'Whether to build the boundary with namespaces'
+            cand --profile 'Take what is not said here from this profile'
+            cand --policy 'Take what is not said here from this file'
             cand --status-fd 'Write JSON lines about start and end to this descriptor'
             cand --result 'Write one JSON object with outcome, output and resource use at the end'
+            cand --no-workspace 'Give COMMAND no workspace: it starts in its private HOME'
             cand --read-only 'Show the workspaces read-only'
             cand --no-toolchains 'Do not show the toolchains and caches that PATH leads to'
+            cand --clear-env 'Pass no variable on but the least that programs need'
             cand --strict 'Require every promise'
             cand -v 'Say on standard error how the promises are kept'
             cand --verbose 'Say on standard error how the promises are kept'
@@ -107,10 +111,14 @@ set edit:completion:arg-completer[confine] = {|@words|
             cand --waive 'Start even where this host cannot keep this promise'
             cand --allow 'Allow something that is refused by default'
             cand --namespaces 'Whether to build the boundary with namespaces'
+            cand --profile 'Take what is not said here from this profile'
+            cand --policy 'Take what is not said here from this file'
             cand --status-fd 'Write JSON lines about start and end to this descriptor'
             cand --result 'Write one JSON object with outcome, output and resource use at the end'
+            cand --no-workspace 'Give COMMAND no workspace: it starts in its private HOME'
             cand --read-only 'Show the workspaces read-only'
             cand --no-toolchains 'Do not show the toolchains and caches that PATH leads to'
+            cand --clear-env 'Pass no variable on but the least that programs need'
             cand --strict 'Require every promise'
             cand -v 'Say on standard error how the promises are kept'
             cand --verbose 'Say on standard error how the promises are kept'
@@ -164,6 +172,8 @@ var confine-values = [
   &--waive=[write-scope metadata-scope read-scope path-hiding alias-free network-scope socket-scope process-scope process-hiding no-gain clean-start ceilings teardown]
   &--allow=[broad-workspace userns unix-datagram]
   &--namespaces=[auto off]
+  &--profile=[workspace-write read-only build dev-server kernel mcp strict]
+  &--policy=path
   &--status-fd=[]
   &--result=[json]
 ]

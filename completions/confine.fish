@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_confine_global_optspecs
-    string join \n w/workspace= C/chdir= read-only hardlinks= git= state= ro= rw= hide= seal= no-toolchains net= loopback= listen= connect= env= env-file= fd= user= max-procs= max-memory= max-tmp= max-disk= max-output= on-output-limit= max-cpu= max-file-size= max-open-files= timeout= grace= require= waive= strict allow= namespaces= status-fd= result= v/verbose h/help V/version
+    string join \n w/workspace= no-workspace C/chdir= read-only hardlinks= git= state= ro= rw= hide= seal= no-toolchains net= loopback= listen= connect= env= env-file= clear-env fd= user= max-procs= max-memory= max-tmp= max-disk= max-output= on-output-limit= max-cpu= max-file-size= max-open-files= timeout= grace= require= waive= strict allow= namespaces= profile= policy= status-fd= result= v/verbose h/help V/version
 end
 
 function __fish_confine_needs_command
@@ -90,10 +90,20 @@ userns\t''
 unix-datagram\t''"
 complete -c confine -n "__fish_confine_needs_command" -l namespaces -d 'Whether to build the boundary with namespaces' -r -f -a "auto\t''
 off\t''"
+complete -c confine -n "__fish_confine_needs_command" -l profile -d 'Take what is not said here from this profile' -r -f -a "workspace-write\t''
+read-only\t''
+build\t''
+dev-server\t''
+kernel\t''
+mcp\t''
+strict\t''"
+complete -c confine -n "__fish_confine_needs_command" -l policy -d 'Take what is not said here from this file' -r -F
 complete -c confine -n "__fish_confine_needs_command" -l status-fd -d 'Write JSON lines about start and end to this descriptor' -r -f
 complete -c confine -n "__fish_confine_needs_command" -l result -d 'Write one JSON object with outcome, output and resource use at the end' -r -f -a "json\t''"
+complete -c confine -n "__fish_confine_needs_command" -l no-workspace -d 'Give COMMAND no workspace: it starts in its private HOME'
 complete -c confine -n "__fish_confine_needs_command" -l read-only -d 'Show the workspaces read-only'
 complete -c confine -n "__fish_confine_needs_command" -l no-toolchains -d 'Do not show the toolchains and caches that PATH leads to'
+complete -c confine -n "__fish_confine_needs_command" -l clear-env -d 'Pass no variable on but the least that programs need'
 complete -c confine -n "__fish_confine_needs_command" -l strict -d 'Require every promise'
 complete -c confine -n "__fish_confine_needs_command" -s v -l verbose -d 'Say on standard error how the promises are kept'
 complete -c confine -n "__fish_confine_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -169,10 +179,20 @@ userns\t''
 unix-datagram\t''"
 complete -c confine -n "__fish_confine_using_subcommand explain" -l namespaces -d 'Whether to build the boundary with namespaces' -r -f -a "auto\t''
 off\t''"
+complete -c confine -n "__fish_confine_using_subcommand explain" -l profile -d 'Take what is not said here from this profile' -r -f -a "workspace-write\t''
+read-only\t''
+build\t''
+dev-server\t''
+kernel\t''
+mcp\t''
+strict\t''"
+complete -c confine -n "__fish_confine_using_subcommand explain" -l policy -d 'Take what is not said here from this file' -r -F
 complete -c confine -n "__fish_confine_using_subcommand explain" -l status-fd -d 'Write JSON lines about start and end to this descriptor' -r -f
 complete -c confine -n "__fish_confine_using_subcommand explain" -l result -d 'Write one JSON object with outcome, output and resource use at the end' -r -f -a "json\t''"
+complete -c confine -n "__fish_confine_using_subcommand explain" -l no-workspace -d 'Give COMMAND no workspace: it starts in its private HOME'
 complete -c confine -n "__fish_confine_using_subcommand explain" -l read-only -d 'Show the workspaces read-only'
 complete -c confine -n "__fish_confine_using_subcommand explain" -l no-toolchains -d 'Do not show the toolchains and caches that PATH leads to'
+complete -c confine -n "__fish_confine_using_subcommand explain" -l clear-env -d 'Pass no variable on but the least that programs need'
 complete -c confine -n "__fish_confine_using_subcommand explain" -l strict -d 'Require every promise'
 complete -c confine -n "__fish_confine_using_subcommand explain" -s v -l verbose -d 'Say on standard error how the promises are kept'
 complete -c confine -n "__fish_confine_using_subcommand explain" -l json -d 'Print one JSON object instead of text'

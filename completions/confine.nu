@@ -36,6 +36,10 @@ module completions {
     [ "auto" "off" ]
   }
 
+  def "nu-complete confine profile" [] {
+    [ "workspace-write" "read-only" "build" "dev-server" "kernel" "mcp" "strict" ]
+  }
+
   def "nu-complete confine result" [] {
     [ "json" ]
   }
@@ -43,6 +47,7 @@ module completions {
   # Run COMMAND inside a boundary that neither it nor anything it starts can widen
   export extern confine [
     --workspace(-w): directory # A directory that COMMAND may change; never guessed
+    --no-workspace            # Give COMMAND no workspace: it starts in its private HOME
     --chdir(-C): directory    # Start COMMAND in this directory
     --read-only               # Show the workspaces read-only
     --hardlinks: string@"nu-complete confine hardlinks" # What to do about files that have a name outside the workspace too
@@ -59,6 +64,7 @@ module completions {
     --connect: string         # Let COMMAND connect to this TCP port of any host
     --env: string             # Pass one variable on, or set it
     --env-file: path          # Set variables from a file that only you can read, or a pipe
+    --clear-env               # Pass no variable on but the least that programs need
     --fd: string              # Pass this descriptor on besides 0, 1 and 2
     --user: string            # Run COMMAND as this user, without further groups (for root)
     --max-procs: string       # Most processes and threads at one time, of the whole tree
@@ -77,6 +83,8 @@ module completions {
     --strict                  # Require every promise
     --allow: string@"nu-complete confine allow" # Allow something that is refused by default
     --namespaces: string@"nu-complete confine namespaces" # Whether to build the boundary with namespaces
+    --profile: string@"nu-complete confine profile" # Take what is not said here from this profile
+    --policy: path            # Take what is not said here from this file
     --status-fd: string       # Write JSON lines about start and end to this descriptor
     --result: string@"nu-complete confine result" # Write one JSON object with outcome, output and resource use at the end
     --verbose(-v)             # Say on standard error how the promises are kept
@@ -126,6 +134,10 @@ module completions {
     [ "auto" "off" ]
   }
 
+  def "nu-complete confine explain profile" [] {
+    [ "workspace-write" "read-only" "build" "dev-server" "kernel" "mcp" "strict" ]
+  }
+
   def "nu-complete confine explain result" [] {
     [ "json" ]
   }
@@ -133,6 +145,7 @@ module completions {
   # Show how a run would be confined, and run nothing
   export extern "confine explain" [
     --workspace(-w): directory # A directory that COMMAND may change; never guessed
+    --no-workspace            # Give COMMAND no workspace: it starts in its private HOME
     --chdir(-C): directory    # Start COMMAND in this directory
     --read-only               # Show the workspaces read-only
     --hardlinks: string@"nu-complete confine explain hardlinks" # What to do about files that have a name outside the workspace too
@@ -149,6 +162,7 @@ module completions {
     --connect: string         # Let COMMAND connect to this TCP port of any host
     --env: string             # Pass one variable on, or set it
     --env-file: path          # Set variables from a file that only you can read, or a pipe
+    --clear-env               # Pass no variable on but the least that programs need
     --fd: string              # Pass this descriptor on besides 0, 1 and 2
     --user: string            # Run COMMAND as this user, without further groups (for root)
     --max-procs: string       # Most processes and threads at one time, of the whole tree
@@ -167,6 +181,8 @@ module completions {
     --strict                  # Require every promise
     --allow: string@"nu-complete confine explain allow" # Allow something that is refused by default
     --namespaces: string@"nu-complete confine explain namespaces" # Whether to build the boundary with namespaces
+    --profile: string@"nu-complete confine explain profile" # Take what is not said here from this profile
+    --policy: path            # Take what is not said here from this file
     --status-fd: string       # Write JSON lines about start and end to this descriptor
     --result: string@"nu-complete confine explain result" # Write one JSON object with outcome, output and resource use at the end
     --verbose(-v)             # Say on standard error how the promises are kept

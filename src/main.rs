@@ -10,7 +10,7 @@ use confine::cli::{self, Request};
 use confine::commands;
 use confine::enforce::descriptors;
 use confine::error::{Error, REFUSED};
-use confine::record;
+use confine::{policy, record};
 
 fn main() -> ExitCode {
     match run() {
@@ -36,7 +36,7 @@ const NOT_ALL_HOLD: u8 = 1;
 fn run() -> Result<u8> {
     // First of all: no descriptor of confine's own may land on 0, 1 or 2.
     descriptors::fill_standard().context("cannot open /dev/null")?;
-    let parsed = cli::parse(std::env::args_os());
+    let parsed = cli::parse(std::env::args_os(), &policy::files::find);
     match parsed.inspect_err(|error| record::refuse_line(std::env::args_os(), error))? {
         Request::Help(text) | Request::Version(text) => print(&text).map(|()| 0),
         Request::Run(invocation) => Ok(commands::run::run(invocation)?),
@@ -49,6 +49,9 @@ fn run() -> Result<u8> {
             let explained = commands::explain::run(&invocation, json)?;
             print(&explained.text)?;
             explained.refusal.map_or(Ok(0), |refusal| Err(refusal.into()))
+        }
+        Request::Profile { name, text, json } => {
+            print(&commands::explain::profile(&name, &text, json)).map(|()| 0)
         }
         Request::Scan { dirs, separate, json } => {
             let dirs: Vec<PathBuf> = dirs.into_iter().map(PathBuf::from).collect();

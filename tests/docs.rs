@@ -12,10 +12,13 @@ use std::process::Command;
 
 use clap::Arg;
 use confine::cli;
+use confine::cli::keys;
 use confine::policy::Promise;
+use confine::policy::files::builtin::NAMES;
 
 const README: &str = include_str!("../README.md");
 const MANUAL: &str = include_str!("../man/confine.1");
+const POLICY_MANUAL: &str = include_str!("../man/confine-policy.5");
 
 /// The options of a run that are shown to people, in the order of the help.
 fn options() -> Vec<Arg> {
@@ -278,6 +281,41 @@ fn the_completions_are_what_the_generator_writes() {
     names.sort();
     found.sort();
     assert_eq!(found, names);
+}
+
+#[test]
+fn the_policy_page_has_every_key_with_its_kind_and_every_option_without_one() {
+    let text = section(POLICY_MANUAL, ".Sh KEYS", ".Sh");
+    let listed: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix(".It Ic ")).collect();
+    let keys: Vec<String> = keys::table().map(|(key, kind)| format!("{key} Ta {kind}")).collect();
+    assert_eq!(listed, keys);
+    for (option, _) in keys::ON_LINE_ONLY {
+        assert!(text.contains(&format!(".Fl -{option}")), "no word about --{option}");
+    }
+    let text = section(POLICY_MANUAL, ".Sh THE ADMINISTRATOR'S LINE", ".Sh");
+    let listed: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix(".It Ic ")).collect();
+    assert_eq!(listed, keys::LINE);
+    let example = section(README, "## Policy files", "##");
+    for key in keys::LINE {
+        assert!(example.contains(&format!("\n{key} = ")), "README.md does not show {key}");
+    }
+}
+
+#[test]
+fn every_built_in_profile_is_described_and_is_a_file() {
+    let text = section(POLICY_MANUAL, ".Sh PROFILES", ".Sh");
+    let listed: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix(".It Cm ")).collect();
+    assert_eq!(listed, NAMES);
+    assert_eq!(first(&rows(section(README, "## Policy files", "##"))), NAMES);
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("profiles");
+    let mut files: Vec<String> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap().replace(".toml", ""))
+        .collect();
+    files.sort();
+    let mut names = NAMES.to_vec();
+    names.sort();
+    assert_eq!(files, names);
 }
 
 #[test]

@@ -118,6 +118,8 @@ fn explain_fits_its_schema() {
     {
         fits("explain", &scratch.says(&format!("confine explain --json -w w -C w {options} -- true"), 0));
     }
+    fits("explain", &scratch.says("confine explain --json --profile mcp", 0));
+    fits("explain", &scratch.says("confine explain --json --profile mcp -- true", 0));
     fits("explain", &scratch.says("confine explain --json -w / -- true 2>/dev/null", 125));
 }
 

@@ -1,10 +1,12 @@
 //! The command line: an argv becomes a [`Request`]. The rows of [`options`] are the one source of what can be
-//! asked, of help, manual page and completions. No system call is made here: whatever must be looked up comes
-//! later.
+//! asked, of help, manual page, completions and the keys of policy files. No system call is made here: whatever must
+//! be looked up comes later, but for policy files, which the caller's `Find` brings.
 #![forbid(unsafe_code)]
 
 mod build;
 mod complaint;
+pub mod keys;
+mod layers;
 mod options;
 mod rules;
 mod values;
@@ -17,6 +19,7 @@ use clap::{ArgMatches, Command};
 
 use crate::error::{Error, Result};
 use crate::policy::Policy;
+use crate::policy::files::Find;
 use build::{Build, check, explain, run, scan};
 
 /// What confine is asked to do.
@@ -28,6 +31,12 @@ pub enum Request {
     },
     Explain {
         invocation: Invocation,
+        json: bool,
+    },
+    /// A profile itself: its text, and where it comes from.
+    Profile {
+        name: String,
+        text: String,
         json: bool,
     },
     Scan {
@@ -57,34 +66,43 @@ pub fn command() -> Command {
         .args_conflicts_with_subcommands(true)
 }
 
-/// What the argv asks for; its first word is the name that confine was called by.
-pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Request> {
+/// What the argv asks for; its first word is the name that confine was called by. Policy files are found by `find`.
+pub fn parse(argv: impl IntoIterator<Item = OsString>, find: Find<'_>) -> Result<Request> {
     let words: Vec<OsString> = argv.into_iter().skip(1).collect();
     match words.first().and_then(|word| word.to_str()) {
-        Some("help") => parse_help(&words),
+        Some("help") => parse_help(&words, find),
         Some("check") => parse_check(&words),
-        Some("explain") => parse_explain(words),
+        Some("explain") => parse_explain(words, find),
         Some("scan") => parse_scan(&words),
-        _ => parse_run(words),
+        _ => parse_run(words, find),
     }
 }
 
-fn parse_run(mut words: Vec<OsString>) -> Result<Request> {
+fn parse_run(mut words: Vec<OsString>, find: Find<'_>) -> Result<Request> {
     let command = take_command(&mut words);
     match matches(run, &["confine"], &words)? {
         Matched::Text(text) => Ok(*text),
-        Matched::Options(options) => invocation(&["confine"], &options, &words, command).map(Request::Run),
+        Matched::Options(options) => {
+            invocation(&["confine"], &options, &words, command, find).map(Request::Run)
+        }
     }
 }
 
-fn parse_explain(mut words: Vec<OsString>) -> Result<Request> {
+fn parse_explain(mut words: Vec<OsString>, find: Find<'_>) -> Result<Request> {
     let command = take_command(&mut words);
     let words = &words[1..];
     match matches(explain, &["confine", "explain"], words)? {
         Matched::Text(text) => Ok(*text),
         Matched::Options(options) => {
             let json = values::flag(&options, "json");
-            let invocation = invocation(&["confine", "explain"], &options, words, command)?;
+            if let (Some(name), None) = (values::one(&options, "profile"), &command)
+                && options.get_raw("command").is_none()
+            {
+                let name = name.to_string_lossy().into_owned();
+                let text = layers::text(&layers::profile(&name, find)?);
+                return Ok(Request::Profile { name, text, json });
+            }
+            let invocation = invocation(&["confine", "explain"], &options, words, command, find)?;
             Ok(Request::Explain { invocation, json })
         }
     }
@@ -118,7 +136,7 @@ fn parse_scan(words: &[OsString]) -> Result<Request> {
 }
 
 /// `confine help [SUBCOMMAND]`, for those who try it first.
-fn parse_help(words: &[OsString]) -> Result<Request> {
+fn parse_help(words: &[OsString], find: Find<'_>) -> Result<Request> {
     let mut asked: Vec<OsString> = words[1..].iter().take(1).cloned().collect();
     if let Some(word) = asked.first()
         && !SUBCOMMANDS.iter().any(|name| word == name)
@@ -128,7 +146,7 @@ fn parse_help(words: &[OsString]) -> Result<Request> {
         );
     }
     asked.push("--help".into());
-    parse(std::iter::once("confine".into()).chain(asked))
+    parse(std::iter::once("confine".into()).chain(asked), find)
 }
 
 /// Everything after the first `--`, which clap would end the options at as well. Taken off beforehand, the
@@ -145,6 +163,7 @@ fn invocation(
     options: &ArgMatches,
     words: &[OsString],
     command: Option<Vec<OsString>>,
+    find: Find<'_>,
 ) -> Result<Invocation> {
     let stray = options.get_raw("command").map_or(0, |values| values.len());
     let (given, rest) = words.split_at(words.len() - stray);
@@ -155,8 +174,8 @@ fn invocation(
         Some(command) if command.is_empty() => return Err(complaint::no_command(called, given)),
         Some(command) => command,
     };
-    let policy = rules::policy(options)?;
-    if policy.workspaces.is_empty() {
+    let policy = rules::policy(&layers::gather(options, find, rules::check)?)?;
+    if policy.workspaces.is_empty() && !policy.no_workspace {
         return Err(complaint::no_workspace(called, given, &command));
     }
     Ok(Invocation { policy, command })

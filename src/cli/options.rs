@@ -1,4 +1,7 @@
-//! The options as data: one row each. Parsing, help, manual page and completions are all made from these rows.
+//! The options as data: one row each. Parsing, help, manual page and completions are all made from these rows, and so are
+//! the keys of policy files.
+
+use crate::policy::files::builtin::NAMES;
 
 /// What kind of word an option takes. Every word reaches the policy as bytes; this only names and completes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +17,7 @@ pub enum Value {
     OneOf(&'static str, &'static [&'static str]),
 }
 
+#[derive(Debug)]
 pub struct Row {
     pub name: &'static str,
     pub short: Option<char>,
@@ -50,6 +54,7 @@ const NETWORK: &str = "Network";
 const ENVIRONMENT: &str = "Environment";
 const LIMITS: &str = "Limits";
 const PROMISE: &str = "Promises";
+const POLICY: &str = "Policy";
 const OUTPUT: &str = "Output";
 
 const fn row(
@@ -63,6 +68,16 @@ const fn row(
 }
 
 impl Row {
+    /// What stands for its word in help.
+    pub const fn placeholder(&self) -> &'static str {
+        match self.value {
+            Value::None => "",
+            Value::Directory => "DIR",
+            Value::Path => "PATH",
+            Value::Word(name) | Value::Number(name) | Value::OneOf(name, _) => name,
+        }
+    }
+
     const fn short(mut self, letter: char) -> Row {
         self.short = Some(letter);
         self
@@ -91,6 +106,13 @@ pub const RUN: &[Row] = &[
     )
     .short('w')
     .repeat(),
+    row(
+        WORKSPACE,
+        "no-workspace",
+        Value::None,
+        "Give COMMAND no workspace: it starts in its private HOME",
+        "For what serves by pipes and keeps nothing, such as a tool server. --chdir starts it elsewhere.",
+    ),
     row(
         WORKSPACE,
         "chdir",
@@ -128,8 +150,9 @@ pub const RUN: &[Row] = &[
         "state",
         Value::Directory,
         "Keep HOME and /tmp in this directory from one run to the next",
-        "The directory must belong to you and be closed to others. Without this option both are empty at the \
-         start and vanish at the end.",
+        "The directory must belong to you and be closed to others. auto: one for each workspace, below \
+         $XDG_STATE_HOME/confine or ~/.local/state/confine. Without this option both are empty at the start and \
+         vanish at the end.",
     ),
     row(
         FILES,
@@ -226,6 +249,13 @@ pub const RUN: &[Row] = &[
          pipe. --env wins over the file.",
     )
     .repeat(),
+    row(
+        ENVIRONMENT,
+        "clear-env",
+        Value::None,
+        "Pass no variable on but the least that programs need",
+        "That is PATH, HOME, USER, LOGNAME, SHELL, TERM, TZ and the locale, and what --env and --env-file name.",
+    ),
     row(
         ENVIRONMENT,
         "fd",
@@ -356,6 +386,22 @@ pub const RUN: &[Row] = &[
         Value::OneOf("auto|off", &["auto", "off"]),
         "Whether to build the boundary with namespaces",
         "auto (the default): where this host has them. off: as on a host that has none.",
+    ),
+    row(
+        POLICY,
+        "profile",
+        Value::OneOf("NAME", NAMES),
+        "Take what is not said here from this profile",
+        "NAME.toml of ~/.config/confine/profiles, of /etc/confine/profiles, or built in: workspace-write, read-only, \
+         build, dev-server, kernel, mcp, strict. 'confine explain --profile NAME' shows it. The command line wins.",
+    ),
+    row(
+        POLICY,
+        "policy",
+        Value::Path,
+        "Take what is not said here from this file",
+        "TOML; its keys are the long options. It must belong to you or root, as must every directory above it, be \
+         closed to others' writing, and lie in no writable root. Wins over --profile.",
     ),
     row(
         OUTPUT,

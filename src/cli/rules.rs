@@ -1,18 +1,17 @@
-//! From the options of a run to a policy, and the rules between options: what contradicts itself is an error
-//! here, before anything has been looked up.
+//! From the words of a run to a policy, and the rules between options: what contradicts itself is an error here,
+//! before anything has been looked up. What the administrator lets nobody lift is held here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::fd::RawFd;
-use std::path::{Component, Path, PathBuf};
+use std::path::PathBuf;
 
-use clap::ArgMatches;
-
-use super::values::{self, choice, one};
+use super::layers::{Given, Word, lexical};
+use super::values::{self, choice};
 use crate::error::{Error, Result, show};
 use crate::policy::{
     Allowance, Environment, FileAccess, FileRule, Git, Hardlinks, Limits, Listen, Loopback, Namespaces, Net,
-    Network, Policy, Promise,
+    Network, Origin, Policy, Promise, Setting,
 };
 
 /// The options that give access to a path.
@@ -23,34 +22,39 @@ const FILE_RULES: [(&str, FileAccess); 4] = [
     ("seal", FileAccess::Seal),
 ];
 
-pub fn policy(options: &ArgMatches) -> Result<Policy> {
+/// Of one layer by itself, to find what is wrong with it though nearer ones may say otherwise.
+pub fn check(alone: &Given) -> Result<()> {
+    policy(alone).map(|_| ())
+}
+
+pub fn policy(given: &Given) -> Result<Policy> {
+    let state = read(given, "state", values::path)?;
+    let state_auto = state.as_ref().is_some_and(|word| word.as_os_str() == "auto");
     let policy = Policy {
-        workspaces: values::paths(options, "workspace")?,
-        chdir: read(options, "chdir", values::path)?,
-        read_only: values::flag(options, "read-only"),
-        hardlinks: read(options, "hardlinks", |name, word| {
+        workspaces: paths(given, "workspace")?,
+        no_workspace: given.flag("no-workspace"),
+        chdir: read(given, "chdir", values::path)?,
+        read_only: given.flag("read-only"),
+        hardlinks: read(given, "hardlinks", |name, word| {
             choice(name, word, &[("reject", Hardlinks::Reject), ("protect", Hardlinks::Protect)])
         })?
         .unwrap_or_default(),
-        git: read(options, "git", |name, word| {
+        git: read(given, "git", |name, word| {
             choice(name, word, &[("guard", Git::Guard), ("read-only", Git::ReadOnly), ("free", Git::Free)])
         })?
         .unwrap_or_default(),
-        state: read(options, "state", values::path)?,
-        files: files(options)?,
-        toolchains: !values::flag(options, "no-toolchains"),
-        network: network(options)?,
-        environment: environment(options)?,
-        descriptors: descriptors(options)?,
-        user: read(options, "user", values::user)?,
-        limits: limits(options)?,
-        require: if values::flag(options, "strict") {
-            Promise::ALL.into()
-        } else {
-            many(options, "require", promise)?
-        },
-        waive: many(options, "waive", promise)?,
-        allow: many(options, "allow", |name, word| {
+        state: state.filter(|_| !state_auto),
+        state_auto,
+        files: files(given)?,
+        toolchains: !given.flag("no-toolchains"),
+        network: network(given)?,
+        environment: environment(given)?,
+        descriptors: descriptors(given)?,
+        user: read(given, "user", values::user)?,
+        limits: limits(given)?,
+        require: required(given)?,
+        waive: many(given, "waive", promise)?,
+        allow: many(given, "allow", |name, word| {
             choice(
                 name,
                 word,
@@ -61,66 +65,86 @@ pub fn policy(options: &ArgMatches) -> Result<Policy> {
                 ],
             )
         })?,
-        namespaces: read(options, "namespaces", |name, word| {
+        namespaces: read(given, "namespaces", |name, word| {
             choice(name, word, &[("auto", Namespaces::Auto), ("off", Namespaces::Off)])
         })?
         .unwrap_or_default(),
-        status_fd: read(options, "status-fd", values::descriptor)?,
-        result: read(options, "result", |name, word| choice(name, word, &[("json", ())]))?.is_some(),
-        verbose: values::flag(options, "verbose"),
-        timings: values::flag(options, "timings"),
+        status_fd: read(given, "status-fd", values::descriptor)?,
+        result: read(given, "result", |name, word| choice(name, word, &[("json", ())]))?.is_some(),
+        verbose: given.flag("verbose"),
+        timings: given.flag("timings"),
+        never_visible: given.line.never_visible.clone(),
+        settings: given.settings(),
+        files_read: given.files.clone(),
     };
-    // Read even where --strict makes it redundant, so that a misspelt name is never passed over.
-    many::<Promise, Vec<_>>(options, "require", promise)?;
-    promises_agree(&policy, values::flag(options, "strict"))?;
-    grace_has_an_end(&policy)?;
-    paths_agree(&policy)?;
+    workspace_or_none(given)?;
+    promises_agree(given, &policy)?;
+    let policy = grace_has_an_end(given, policy)?;
+    paths_agree(given, &policy)?;
     if let Some(fd) = policy.status_fd
         && policy.descriptors.contains(&fd)
     {
         return Err(Error::usage(format!("descriptor {fd} is given to both --fd and --status-fd"))
             .with_hint("COMMAND must not write the status: use two descriptors"));
     }
-    Ok(policy)
+    hold_the_line(given, policy)
 }
 
 fn read<T>(
-    options: &ArgMatches,
+    given: &Given,
     name: &'static str,
     value: impl Fn(&str, &OsStr) -> Result<T>,
 ) -> Result<Option<T>> {
-    one(options, name).map(|word| value(name, word)).transpose()
+    given.one(name).map(|word| value(name, &word.value).map_err(|error| word.told(error))).transpose()
 }
 
 fn many<T, C: FromIterator<T>>(
-    options: &ArgMatches,
+    given: &Given,
     name: &'static str,
     value: impl Fn(&str, &OsStr) -> Result<T>,
 ) -> Result<C> {
-    values::all(options, name).iter().map(|word| value(name, word)).collect()
+    given.all(name).map(|word| value(name, &word.value).map_err(|error| word.told(error))).collect()
+}
+
+fn paths(given: &Given, name: &'static str) -> Result<Vec<PathBuf>> {
+    many(given, name, values::path)
 }
 
 fn promise(name: &str, word: &OsStr) -> Result<Promise> {
     choice(name, word, &Promise::ALL.map(|promise| (promise.name(), promise)))
 }
 
-fn files(options: &ArgMatches) -> Result<Vec<FileRule>> {
-    let mut files: Vec<FileRule> = Vec::new();
+/// `--strict` is all of them, but for what a nearer layer gives up by name.
+fn required(given: &Given) -> Result<BTreeSet<Promise>> {
+    // Read even where --strict makes it redundant, so that a misspelt name is never passed over.
+    let named: BTreeSet<Promise> = many(given, "require", promise)?;
+    let Some(strict) = given.one("strict").filter(|word| word.value == "true") else { return Ok(named) };
+    let nearer = |promise: &Promise| {
+        given.all("waive").any(|word| word.layer < strict.layer && word.value == promise.name())
+    };
+    Ok(Promise::ALL.into_iter().filter(|promise| !nearer(promise)).collect())
+}
+
+/// Nearest layer first, so that what the view finds to be one path is decided by it.
+fn files(given: &Given) -> Result<Vec<FileRule>> {
+    let mut files: Vec<(usize, FileRule)> = Vec::new();
     for (name, access) in FILE_RULES {
-        for path in values::paths(options, name)? {
+        for word in given.all(name) {
+            let path = values::path(name, &word.value).map_err(|error| word.told(error))?;
             let rule = FileRule { access, path };
-            if !files.contains(&rule) {
-                files.push(rule);
+            if !files.iter().any(|(_, other)| *other == rule) {
+                files.push((word.layer, rule));
             }
         }
     }
-    Ok(files)
+    files.sort_by_key(|(layer, _)| *layer);
+    Ok(files.into_iter().map(|(_, rule)| rule).collect())
 }
 
-fn network(options: &ArgMatches) -> Result<Network> {
+fn network(given: &Given) -> Result<Network> {
     let net =
-        read(options, "net", |name, word| choice(name, word, &[("none", Net::None), ("host", Net::Host)]))?;
-    let loopback = read(options, "loopback", |name, word| {
+        read(given, "net", |name, word| choice(name, word, &[("none", Net::None), ("host", Net::Host)]))?;
+    let loopback = read(given, "loopback", |name, word| {
         choice(
             name,
             word,
@@ -130,8 +154,8 @@ fn network(options: &ArgMatches) -> Result<Network> {
     let network = Network {
         net: net.unwrap_or_default(),
         loopback: loopback.unwrap_or_default(),
-        connect: many(options, "connect", values::port)?,
-        listen: listen(options)?,
+        connect: many(given, "connect", values::port)?,
+        listen: listen(given)?,
     };
     // Each of them narrows the host's network to some ports by itself; together with all of it one of the two
     // would have no effect, and the reader could not tell which.
@@ -146,48 +170,56 @@ fn network(options: &ArgMatches) -> Result<Network> {
         && let Some(net) = net
     {
         let word = if net == Net::Host { "host" } else { "none" };
-        return Err(Error::usage(format!("--net {word} and --{ruled} contradict each other"))
-            .with_hint(format!("--{ruled} alone opens the host's network for that port only")));
+        let error = Error::usage(format!("--net {word} and --{ruled} contradict each other"))
+            .with_hint(format!("--{ruled} alone opens the host's network for that port only"));
+        return Err(given.told("net", error));
     }
     if let Some(loopback) = loopback
         && loopback != Loopback::Host
         && let Some(other) = ruled.or((network.net == Net::Host).then_some("net host"))
     {
         let word = if loopback == Loopback::Off { "off" } else { "private" };
-        return Err(Error::usage(format!("--loopback {word} and --{other} contradict each other"))
-            .with_hint(format!(
-                "--{other} uses the host's network, its loopback included: drop --loopback"
-            )));
+        let error = Error::usage(format!("--loopback {word} and --{other} contradict each other"))
+            .with_hint(format!("--{other} uses the host's network, its loopback included: drop --loopback"));
+        return Err(given.told("loopback", error));
     }
     Ok(network)
 }
 
-fn listen(options: &ArgMatches) -> Result<Listen> {
-    let words = values::all(options, "listen");
+fn listen(given: &Given) -> Result<Listen> {
+    let words: Vec<&Word> = given.all("listen").collect();
     if words.is_empty() {
         return Ok(Listen::None);
     }
-    if words.iter().any(|word| word == "any") {
-        if let Some(port) = words.iter().find(|word| *word != "any") {
-            values::port("listen", port)?;
-            return Err(Error::usage(format!(
-                "--listen any and --listen {} contradict each other",
-                show(port)
-            )));
+    if words.iter().any(|word| word.value == "any") {
+        if let Some(word) = words.iter().find(|word| word.value != "any") {
+            values::port("listen", &word.value).map_err(|error| word.told(error))?;
+            let port = show(&word.value).to_string();
+            return Err(
+                word.told(Error::usage(format!("--listen any and --listen {port} contradict each other")))
+            );
         }
         return Ok(Listen::Any);
     }
-    let port = |word| {
-        values::port("listen", word).map_err(|error| error.with_hint("--listen takes a port or the word any"))
+    let port = |word: &&Word| {
+        values::port("listen", &word.value)
+            .map_err(|error| word.told(error.with_hint("--listen takes a port or the word any")))
     };
-    words.iter().map(|word| port(word)).collect::<Result<_>>().map(Listen::Ports)
+    words.iter().map(port).collect::<Result<_>>().map(Listen::Ports)
 }
 
-fn environment(options: &ArgMatches) -> Result<Environment> {
-    let mut environment =
-        Environment { files: values::paths(options, "env-file")?, ..Environment::default() };
-    for word in values::all(options, "env") {
-        match values::variable("env", &word)? {
+fn environment(given: &Given) -> Result<Environment> {
+    let mut environment = Environment {
+        clear: given.flag("clear-env"),
+        files: paths(given, "env-file")?,
+        ..Environment::default()
+    };
+    let nearest_file = given.all("env-file").map(|word| word.layer).min();
+    for word in given.all("env") {
+        match values::variable("env", &word.value).map_err(|error| word.told(error))? {
+            (name, Some(value)) if nearest_file.is_some_and(|file| file < word.layer) => {
+                environment.set_below_files.push((name, value));
+            }
             (name, Some(value)) => environment.set.push((name, value)),
             (name, None) => environment.pass.push(name),
         }
@@ -195,78 +227,101 @@ fn environment(options: &ArgMatches) -> Result<Environment> {
     Ok(environment)
 }
 
-fn descriptors(options: &ArgMatches) -> Result<Vec<RawFd>> {
-    let mut fds: Vec<RawFd> = many(options, "fd", values::descriptor)?;
+fn descriptors(given: &Given) -> Result<Vec<RawFd>> {
+    let mut fds: Vec<RawFd> = many(given, "fd", values::descriptor)?;
     fds.sort_unstable();
     fds.dedup();
     Ok(fds)
 }
 
-fn limits(options: &ArgMatches) -> Result<Limits> {
-    let on_output_limit = read(options, "on-output-limit", |name, word| {
+fn limits(given: &Given) -> Result<Limits> {
+    let on_output_limit = read(given, "on-output-limit", |name, word| {
         choice(name, word, &[("truncate", false), ("kill", true)])
     })?;
     let limits = Limits {
-        procs: read(options, "max-procs", values::count)?,
-        memory: read(options, "max-memory", values::size)?,
-        tmp: read(options, "max-tmp", values::size)?,
-        disk: read(options, "max-disk", values::size)?,
-        output: read(options, "max-output", values::size)?,
+        procs: read(given, "max-procs", values::count)?,
+        memory: read(given, "max-memory", values::size)?,
+        tmp: read(given, "max-tmp", values::size)?,
+        disk: read(given, "max-disk", values::size)?,
+        output: read(given, "max-output", values::size)?,
         on_output_limit_kill: on_output_limit.unwrap_or_default(),
-        cpu: read(options, "max-cpu", values::duration)?,
-        file_size: read(options, "max-file-size", values::size_or_zero)?,
-        open_files: read(options, "max-open-files", values::count)?,
-        timeout: read(options, "timeout", values::duration)?,
-        grace: read(options, "grace", values::duration_or_zero)?,
+        cpu: read(given, "max-cpu", values::duration)?,
+        file_size: read(given, "max-file-size", values::size_or_zero)?,
+        open_files: read(given, "max-open-files", values::count)?,
+        timeout: read(given, "timeout", values::duration)?,
+        grace: read(given, "grace", values::duration_or_zero)?,
     };
-    if on_output_limit.is_some() && limits.output.is_none() {
+    // In a file it may stand for runs that have the limit.
+    let on_line = given.one("on-output-limit").is_some_and(|word| !word.origin.is_file());
+    if on_line && limits.output.is_none() {
         return Err(Error::usage("--on-output-limit has no meaning without --max-output")
             .with_hint("add --max-output SIZE"));
     }
     Ok(limits)
 }
 
-/// What ends a run from outside: without it there is nothing to be graceful about.
-fn grace_has_an_end(policy: &Policy) -> Result<()> {
-    let ends = policy.limits.timeout.is_some() || policy.require.contains(&Promise::Teardown);
-    if policy.limits.grace.is_none() || ends {
-        return Ok(());
+/// What ends a run from outside: without it there is nothing to be graceful about. In a file it may stand for runs
+/// that have one.
+fn grace_has_an_end(given: &Given, mut policy: Policy) -> Result<Policy> {
+    let required = policy.require.contains(&Promise::Teardown)
+        || given.line.always_require.contains_key(&Promise::Teardown);
+    let ends = policy.limits.timeout.is_some() || required;
+    match given.one("grace") {
+        Some(word) if !ends && word.origin.is_file() => policy.limits.grace = None,
+        Some(_) if !ends => {
+            return Err(Error::usage("--grace has no meaning without --timeout or --require teardown")
+                .with_hint("add --timeout TIME"));
+        }
+        _ => {}
     }
-    Err(Error::usage("--grace has no meaning without --timeout or --require teardown")
-        .with_hint("add --timeout TIME"))
+    Ok(policy)
 }
 
-fn promises_agree(policy: &Policy, strict: bool) -> Result<()> {
-    match policy.require.intersection(&policy.waive).next() {
-        None => Ok(()),
-        Some(promise) if strict => {
-            Err(Error::usage(format!("--strict requires {promise}, which --waive gives up"))
-                .with_hint("name what must hold by --require instead of --strict"))
-        }
-        Some(promise) => Err(Error::usage(format!("{promise} is both required and waived"))),
+fn workspace_or_none(given: &Given) -> Result<()> {
+    match given.one("workspace") {
+        Some(word) if given.flag("no-workspace") => Err(word
+            .told(Error::usage("--workspace and --no-workspace contradict each other"))
+            .with_hint("drop one of them")),
+        _ => Ok(()),
     }
+}
+
+fn promises_agree(given: &Given, policy: &Policy) -> Result<()> {
+    let both = policy.require.intersection(&policy.waive).next();
+    let Some(promise) = both else { return Ok(()) };
+    let error = if given.flag("strict") {
+        Error::usage(format!("--strict requires {promise}, which --waive gives up"))
+            .with_hint("name what must hold by --require instead of --strict")
+    } else {
+        Error::usage(format!("{promise} is both required and waived"))
+    };
+    Err(given.told("waive", error))
 }
 
 /// One path has one access. Names are compared as they were given; the view compares what they lead to.
-fn paths_agree(policy: &Policy) -> Result<()> {
+fn paths_agree(given: &Given, policy: &Policy) -> Result<()> {
     let workspace = if policy.read_only { FileAccess::Read } else { FileAccess::Write };
     let mut seen: BTreeMap<PathBuf, (&str, FileAccess)> = BTreeMap::new();
     for path in &policy.workspaces {
         seen.insert(lexical(path), ("workspace", workspace));
     }
     for rule in &policy.files {
-        let name = FILE_RULES.iter().find(|(_, access)| *access == rule.access).map_or("", |(name, _)| name);
+        let name = rule.access.option();
         match seen.get(&lexical(&rule.path)) {
             Some((other, access)) if *access != rule.access => {
                 let error = Error::usage(format!(
                     "--{other} and --{name} give {} different access",
                     show(rule.path.as_os_str())
                 ));
-                return Err(match (*other, rule.access) {
+                let error = match (*other, rule.access) {
                     ("workspace", FileAccess::Read) => {
                         error.with_hint("--read-only shows a workspace read-only")
                     }
                     _ => error,
+                };
+                return Err(match given.all(name).find(|word| word.value == rule.path.as_os_str()) {
+                    Some(word) => word.told(error),
+                    None => error,
                 });
             }
             _ => seen.insert(lexical(&rule.path), (name, rule.access)),
@@ -275,10 +330,39 @@ fn paths_agree(policy: &Policy) -> Result<()> {
     Ok(())
 }
 
-/// Without `.` components and double or trailing slashes; `..` stays, for what it leads to depends on links.
-fn lexical(path: &Path) -> PathBuf {
-    let plain: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
-    if plain.as_os_str().is_empty() { PathBuf::from(".") } else { plain }
+/// What the administrator demands is added; what goes past the line is refused.
+fn hold_the_line(given: &Given, mut policy: Policy) -> Result<Policy> {
+    let line = &given.line;
+    let past = |word: &Word, rule: &Origin, what: &str| {
+        let named = match word.value.to_str() {
+            _ if word.is("env") => "--env".to_owned(),
+            Some("true") => format!("--{}", word.row.name),
+            _ => format!("--{} {}", word.row.name, show(&word.value)),
+        };
+        let by = if word.origin.is_file() { format!(" of {}", word.origin) } else { String::new() };
+        Error::refused(format!("{named}{by} {what} ({rule})"))
+            .with_hint("leave it out; only the administrator of this machine can change that")
+    };
+    for word in given.all("waive") {
+        let promise = promise("waive", &word.value)?;
+        if let Some(rule) = line.never_waive.get(&promise).or(line.always_require.get(&promise)) {
+            return Err(past(word, rule, "gives up what must always hold on this machine"));
+        }
+    }
+    for ban in &line.never_allow {
+        if let Some(word) = given.words.iter().find(|word| ban.meets(word)) {
+            return Err(past(word, &ban.origin, "is not allowed on this machine"));
+        }
+    }
+    policy.require.extend(line.always_require.keys());
+    let demanded = line.always_require.iter().map(|(promise, origin)| Setting {
+        option: "require",
+        value: promise.name().into(),
+        origin: origin.clone(),
+        layer: 0,
+    });
+    policy.settings.extend(demanded);
+    Ok(policy)
 }
 
 #[cfg(test)]

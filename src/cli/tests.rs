@@ -1,11 +1,24 @@
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::build::Build;
+use super::layers::Given;
 use super::options::Value;
-use super::*;
+use super::{Invocation, Request, options, rules, run, values};
+use crate::error::{Error, Result};
+use crate::policy::files::{self, Which};
 use crate::policy::*;
+
+/// Without policy files, but for the profiles that are built in.
+pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Request> {
+    super::parse(argv, &|which| match which {
+        Which::Profile(name) => files::builtin::find(name),
+        Which::System | Which::Named(_) => Ok(None),
+    })
+}
 
 pub fn ask(line: &str) -> Result<Request> {
     parse(line.split(' ').map(OsString::from))
@@ -56,7 +69,10 @@ fn an_option_reads_the_same_whether_the_others_are_built_or_not() {
             let argv = || std::iter::once(OsString::from("confine")).chain(words.clone());
             let parsed = |build| {
                 let options = run(build).try_get_matches_from(argv()).unwrap();
-                (rules::policy(&options).map_err(|error| error.to_string()), values::all(&options, "command"))
+                (
+                    rules::policy(&Given::of_line(&options)).map_err(|error| error.to_string()),
+                    values::all(&options, "command"),
+                )
             };
             assert_eq!(parsed(Build::MeantBy(&words)), parsed(Build::Options), "{line}");
         }
@@ -120,10 +136,15 @@ fn no_line_panics_and_what_stands_after_the_separator_is_the_command() {
     assert!(taken > 60, "{taken}");
 }
 
+fn setting(option: &'static str, value: &str) -> Setting {
+    Setting { option, value: value.into(), origin: Origin::CommandLine, layer: 0 }
+}
+
 #[test]
 fn one_workspace_and_a_command_are_enough() {
     let request = ask("confine -w . -- make -j4 test -- --help").unwrap();
-    let expected = Policy { workspaces: vec![".".into()], toolchains: true, ..Policy::default() };
+    let settings = vec![setting("workspace", ".")];
+    let expected = Policy { workspaces: vec![".".into()], toolchains: true, settings, ..Policy::default() };
     let command = ["make", "-j4", "test", "--", "--help"].map(OsString::from).to_vec();
     assert_eq!(request, Request::Run(Invocation { policy: expected, command }));
 }
@@ -136,11 +157,18 @@ fn every_option_reaches_the_policy() {
          --user 1000:100 --max-procs 64 --max-memory 1G --max-tmp 2M --max-disk 3T --max-output 4K \
          --on-output-limit kill --max-cpu 2m --max-file-size 0 --max-open-files 9 --timeout 90s --grace 250ms \
          --require teardown --waive alias-free --allow userns --allow unix-datagram --allow broad-workspace \
-         --namespaces off --status-fd 3 --result json -v --timings --connect 443 --connect 53 --listen 8080 -- true",
+         --namespaces off --clear-env --status-fd 3 --result json -v --timings --connect 443 --connect 53 --listen 8080 -- true",
     );
     let rule = |access, path: &str| FileRule { access, path: path.into() };
+    assert_eq!(asked.setting("env", "B"), Some(&setting("env", "B")), "never its value");
+    assert_eq!(asked.settings.len(), 45, "each word that was given");
     let expected = Policy {
         workspaces: vec!["a".into(), "b".into()],
+        no_workspace: false,
+        state_auto: false,
+        never_visible: Vec::new(),
+        settings: asked.settings.clone(),
+        files_read: Vec::new(),
         chdir: Some("c".into()),
         read_only: true,
         hardlinks: Hardlinks::Protect,
@@ -160,6 +188,8 @@ fn every_option_reaches_the_policy() {
             listen: Listen::Ports(BTreeSet::from([8080])),
         },
         environment: Environment {
+            clear: true,
+            set_below_files: Vec::new(),
             pass: vec!["A".into()],
             set: vec![("B".into(), "1=2".into()), ("C".into(), "".into())],
             files: vec!["f".into()],

@@ -36,10 +36,6 @@ pub fn path(name: &str, word: &OsStr) -> Result<PathBuf> {
     Ok(PathBuf::from(word))
 }
 
-pub fn paths(options: &ArgMatches, name: &str) -> Result<Vec<PathBuf>> {
-    all(options, name).iter().map(|word| path(name, word)).collect()
-}
-
 /// A word that must be one of a few.
 pub fn choice<T: Copy>(name: &str, word: &OsStr, choices: &[(&'static str, T)]) -> Result<T> {
     if let Some(&(_, value)) = choices.iter().find(|(text, _)| word == *text) {

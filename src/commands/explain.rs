@@ -9,8 +9,9 @@ use super::run::{self, Prepared};
 use crate::cli::Invocation;
 use crate::enforce::limits::What;
 use crate::enforce::seccomp::Inet;
-use crate::error::{Error, Result, show};
+use crate::error::{Error, Result, paste, show};
 use crate::plan::{Ceilings, JSON_VERSION, Namespace, Plan};
+use crate::policy::{Origin, Policy, Setting};
 use crate::record::{Record, Timings};
 use crate::view::{Access, Backing, Place, Purpose};
 
@@ -29,7 +30,8 @@ pub fn run(invocation: &Invocation, json: bool) -> Result<Explained> {
     timings.print();
     Ok(match prepared {
         Ok(prepared) => {
-            let text = if json { format!("{}\n", object(&prepared)) } else { prose(&prepared) };
+            let text =
+                if json { format!("{}\n", object(&prepared, policy)) } else { prose(&prepared, policy) };
             Explained { text, refusal: None }
         }
         Err(error) => {
@@ -42,16 +44,42 @@ pub fn run(invocation: &Invocation, json: bool) -> Result<Explained> {
     })
 }
 
+/// The text of a profile.
+pub fn profile(name: &str, text: &str, json: bool) -> String {
+    match json {
+        true => format!("{}\n", json!({ "version": JSON_VERSION, "profile": name, "text": text })),
+        false => text.to_owned(),
+    }
+}
+
+/// Who asked for what: each word that is in effect.
+fn settings(policy: &Policy) -> Vec<serde_json::Value> {
+    let one = |setting: &Setting| {
+        let (file, line) = match &setting.origin {
+            Origin::CommandLine => (None, None),
+            Origin::File { file, line } => (Some(file.to_string()), Some(*line)),
+        };
+        json!({
+            "option": setting.option,
+            "value": (!setting.value.is_empty()).then(|| setting.value.to_string_lossy()),
+            "file": file,
+            "line": line,
+        })
+    };
+    policy.settings.iter().map(one).collect()
+}
+
 fn names(list: &[OsString]) -> Vec<String> {
     list.iter().map(|name| name.to_string_lossy().into_owned()).collect()
 }
 
-fn object(prepared: &Prepared) -> serde_json::Value {
+fn object(prepared: &Prepared, policy: &Policy) -> serde_json::Value {
     let Prepared { plan, view, environment, .. } = prepared;
     json!({
         "version": JSON_VERSION,
         "policy": plan.id(),
         "plan": plan,
+        "settings": settings(policy),
         "dropped": names(&environment.dropped),
         "absent": names(&environment.absent),
         "unguarded": view.unguarded.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),
@@ -61,7 +89,7 @@ fn object(prepared: &Prepared) -> serde_json::Value {
     })
 }
 
-fn prose(prepared: &Prepared) -> String {
+fn prose(prepared: &Prepared, policy: &Policy) -> String {
     let Prepared { plan, view, environment, .. } = prepared;
     let mut text = format!("policy {}\n\npromises\n", plan.id());
     for (promise, layers) in &plan.promises {
@@ -72,6 +100,13 @@ fn prose(prepared: &Prepared) -> String {
     }
     for (promise, why) in &plan.waived {
         let _ = writeln!(text, "  {:<15} {why}", promise.name());
+    }
+    text.push_str("\nasked for\n");
+    for setting in &policy.settings {
+        let value =
+            if setting.value.is_empty() { String::new() } else { format!(" {}", paste(&setting.value)) };
+        let asked = format!("{}{value}", setting.option);
+        let _ = writeln!(text, "  {asked:<30} {}", setting.origin);
     }
     if let Some(supervision) = &plan.supervision {
         let _ = writeln!(text, "\na parent stays, for\n  {}", supervision.reasons.join("\n  "));

@@ -18,6 +18,7 @@ use crate::policy::{Listen, Policy, env_file};
 use crate::record::{self, Record, Timings};
 use crate::supervise::private::Private;
 use crate::view::caller::Caller;
+use crate::view::state;
 use crate::view::trace::trace;
 use crate::view::{Purpose, View};
 
@@ -95,7 +96,7 @@ pub fn enter(policy: &Policy, timings: &mut Timings) -> Result<Entered> {
 impl Entered {
     /// HOME and TMPDIR where nothing can be mounted and no directory was named for them.
     fn private_directory(&self, policy: &Policy) -> Result<Option<Private>> {
-        if self.host.namespaces() || policy.state.is_some() {
+        if self.host.namespaces() || policy.state.is_some() || policy.state_auto {
             return Ok(None);
         }
         // A run that will be refused makes nothing.
@@ -120,10 +121,23 @@ impl Entered {
 
     /// Everything else that can be refused.
     pub fn prepare(self, policy: &Policy, purpose: Purpose, timings: &mut Timings) -> Result<Prepared> {
-        let Entered { caller, host, files } = self;
+        let Entered { mut caller, host, files } = self;
+        let own_state = match policy.state_auto {
+            true => Some(Policy { state: Some(state::of_workspace(policy, &caller)?), ..policy.clone() }),
+            false => None,
+        };
+        let policy = own_state.as_ref().unwrap_or(policy);
         // Before anything is looked through or made.
         let promises = plan::promises(policy, &host)?;
+        if let (Some(state), Purpose::Run) = (&policy.state, purpose)
+            && policy.state_auto
+        {
+            state::make_parents(state)?;
+        }
         let view = View::resolve(policy, &caller, &host, purpose)?;
+        if policy.no_workspace && policy.chdir.is_none() {
+            caller.start_at_home(&view.home);
+        }
         timings.mark("view");
         for (file, links) in &files.links {
             view.refuse_planted("--env-file", file, links)?;
@@ -131,7 +145,7 @@ impl Entered {
         let environment = compose(policy, &caller, &view, &host, &files.pairs);
         let names = environment.pairs.iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
         let plan = Plan::decide(policy, &view, &host, (caller.uid, caller.gid), names, promises)?;
-        if !host.namespaces() && !view.shows(&caller.cwd) {
+        if !host.namespaces() && caller.cwd_object.is_some() && !view.shows(&caller.cwd) {
             return Err(caller.outside_view());
         }
         timings.mark("plan");

@@ -121,6 +121,10 @@ pub const ALLOWED: &[(&[&str], &str)] = &[
     (&["SOURCE_DATE_EPOCH"], "reproducible builds"),
 ];
 
+/// Of those, what `--clear-env` leaves: without them hardly a program starts, and none of them is a secret.
+const LEAST: &[&str] =
+    &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TZ", "LANG", "LANGUAGE", "LC_*"];
+
 /// What the command gets, and what it does not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Composed {
@@ -133,7 +137,8 @@ pub struct Composed {
 }
 
 /// From weakest to strongest: the caller's allowed variables; `fixed`; what was asked for by name, which is
-/// `--env NAME`, then `--env-file`, then `--env NAME=VALUE`; and CONFINE and CONFINE_* of `fixed`, always. Of
+/// `--env NAME`, then `--env-file`, then `--env NAME=VALUE` (of a layer that is further away than a file: before
+/// that); and CONFINE and CONFINE_* of `fixed`, always. Of
 /// two equal names in the caller's block the first counts, as for getenv(3); elsewhere the last.
 pub fn compose(
     caller: impl IntoIterator<Item = (OsString, OsString)>,
@@ -153,7 +158,7 @@ pub fn compose(
         }
         if let Some(asked) = policy.pass.iter().find(|asked| **asked == name) {
             passed.insert(asked, value);
-        } else if is_allowed(&name) && !carries_password(&value) {
+        } else if is_allowed(&name, policy.clear) && !carries_password(&value) {
             pairs.insert(name, value);
         } else {
             dropped.insert(name);
@@ -164,6 +169,7 @@ pub fn compose(
 
     pairs.extend(fixed.iter().cloned());
     pairs.extend(passed.into_iter().map(|(name, value)| (name.to_owned(), value)));
+    pairs.extend(policy.set_below_files.iter().cloned());
     pairs.extend(file_pairs.iter().cloned());
     pairs.extend(policy.set.iter().cloned());
     pairs.retain(|name, _| is_name(name) && !is_reserved(name));
@@ -177,12 +183,16 @@ fn is_name(name: &OsStr) -> bool {
     !name.is_empty() && !name.as_bytes().iter().any(|&byte| byte == b'=' || byte == 0)
 }
 
-fn is_allowed(name: &OsStr) -> bool {
+fn is_allowed(name: &OsStr, clear: bool) -> bool {
     let name = name.as_bytes();
-    ALLOWED.iter().flat_map(|(names, _)| names.iter()).any(|allowed| match allowed.strip_suffix('*') {
+    let matches = |allowed: &&str| match allowed.strip_suffix('*') {
         Some(prefix) => name.starts_with(prefix.as_bytes()),
         None => name == allowed.as_bytes(),
-    })
+    };
+    if clear {
+        return LEAST.iter().any(matches);
+    }
+    ALLOWED.iter().flat_map(|(names, _)| names.iter()).any(matches)
 }
 
 /// Whether some URL in the value names a user: `scheme://user:password@host` or `scheme://token@host`.

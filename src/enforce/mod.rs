@@ -273,7 +273,8 @@ fn enter_directory(caller: &Caller) -> Result<()> {
     use std::os::unix::fs::MetadataExt;
     std::env::set_current_dir(&caller.cwd).map_err(|_| caller.outside_view())?;
     let here = fs::metadata(".").map_err(|error| Error::path("look at", ".", error))?;
-    if (here.dev(), here.ino()) == caller.cwd_object { Ok(()) } else { Err(caller.outside_view()) }
+    let same = caller.cwd_object.is_none_or(|object| object == (here.dev(), here.ino()));
+    if same { Ok(()) } else { Err(caller.outside_view()) }
 }
 
 /// With the command's own identity, which for root has no capability to override a mode any more.

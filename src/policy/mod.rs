@@ -2,15 +2,19 @@
 #![forbid(unsafe_code)]
 
 pub mod env_file;
+pub mod files;
+pub mod origin;
 pub mod promise;
 pub mod quantity;
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::RawFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+pub use origin::{Origin, Setting};
 pub use promise::Promise;
 
 /// Everything a run was asked for, as it was asked: paths are not resolved and nothing has been looked up.
@@ -18,6 +22,8 @@ pub use promise::Promise;
 pub struct Policy {
     /// Workspaces in the order given; the first is the primary one.
     pub workspaces: Vec<PathBuf>,
+    /// There is none on purpose: the command starts in its private HOME.
+    pub no_workspace: bool,
     pub chdir: Option<PathBuf>,
     /// Show the workspaces read-only.
     pub read_only: bool,
@@ -25,6 +31,8 @@ pub struct Policy {
     pub git: Git,
     /// Where HOME and /tmp are kept from one run to the next.
     pub state: Option<PathBuf>,
+    /// In a directory of confine's own for each workspace.
+    pub state_auto: bool,
     pub files: Vec<FileRule>,
     pub toolchains: bool,
     pub network: Network,
@@ -45,6 +53,36 @@ pub struct Policy {
     pub verbose: bool,
     /// Print what each step took to standard error (hidden option, for measurements).
     pub timings: bool,
+    /// What the administrator shows to nobody, whatever else was asked for.
+    pub never_visible: Vec<(PathBuf, Origin)>,
+    /// Every word that is in effect, nearest layer first: who asked for what.
+    pub settings: Vec<Setting>,
+    /// The policy files that were read, so that none of them lies where a command can write.
+    pub files_read: Vec<Arc<origin::File>>,
+}
+
+impl Policy {
+    /// Who asked for this value of this option (without its dashes); of a path as the policy has it.
+    pub fn setting(&self, option: &str, value: impl AsRef<OsStr>) -> Option<&Setting> {
+        self.settings.iter().find(|setting| setting.is(option, value.as_ref()))
+    }
+
+    /// Who gave this option, whatever its value.
+    pub fn asked(&self, option: &str) -> Option<&Setting> {
+        self.settings.iter().find(|setting| setting.option == option)
+    }
+}
+
+impl FileAccess {
+    /// The option that asks for it.
+    pub fn option(self) -> &'static str {
+        match self {
+            FileAccess::Hide => "hide",
+            FileAccess::Read => "ro",
+            FileAccess::Seal => "seal",
+            FileAccess::Write => "rw",
+        }
+    }
 }
 
 /// One of `--ro`, `--rw`, `--hide`, `--seal`.
@@ -139,10 +177,14 @@ pub enum Listen {
 /// What is added to the allowlist. Values never leave the process except into the command's environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
+    /// Nothing of the caller's but the least that programs need.
+    pub clear: bool,
     /// `--env NAME`: passed on from the caller.
     pub pass: Vec<OsString>,
     /// `--env NAME=VALUE`, in order.
     pub set: Vec<(OsString, OsString)>,
+    /// The same of a layer that is further away than some `files`, which win over it.
+    pub set_below_files: Vec<(OsString, OsString)>,
     /// `--env-file FILE`.
     pub files: Vec<PathBuf>,
 }

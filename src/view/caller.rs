@@ -22,7 +22,8 @@ pub struct Caller {
     pub switch: bool,
     /// As named by PWD where that is the same directory, so that links the user came through exist inside.
     pub cwd: PathBuf,
-    pub cwd_object: (u64, u64),
+    /// None for a directory that is made for the run.
+    pub cwd_object: Option<(u64, u64)>,
     /// Where relative paths of options start, whatever `--chdir` says.
     start: PathBuf,
     pub environment: Vec<(OsString, OsString)>,
@@ -54,7 +55,7 @@ impl Caller {
             switch: false,
             start: cwd.clone(),
             cwd,
-            cwd_object: (here.dev(), here.ino()),
+            cwd_object: Some((here.dev(), here.ino())),
             environment,
             standard,
         };
@@ -72,8 +73,14 @@ impl Caller {
             return Err(Error::path("enter", directory, io::Error::from_raw_os_error(libc::ENOTDIR)));
         }
         self.cwd = path;
-        self.cwd_object = (there.dev(), there.ino());
+        self.cwd_object = Some((there.dev(), there.ino()));
         Ok(())
+    }
+
+    /// Without a workspace the command starts in its private HOME, which only the run makes.
+    pub fn start_at_home(&mut self, home: &Path) {
+        self.cwd = home.to_owned();
+        self.cwd_object = None;
     }
 
     fn become_user(&mut self, uid: u32, gid: Option<u32>) -> Result<()> {

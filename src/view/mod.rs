@@ -10,9 +10,11 @@ mod direct;
 mod git;
 mod home;
 mod listing;
+mod never;
 mod roots;
 pub mod scan;
 pub mod sockets;
+pub mod state;
 pub mod system;
 pub mod toolchains;
 pub mod trace;
@@ -25,8 +27,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, show};
 use crate::host::Host;
-use crate::policy::{Policy, Promise};
+use crate::policy::{self, Policy, Promise};
 use caller::Caller;
+use never::Never;
 use trace::Traced;
 
 pub use roots::Root;
@@ -163,6 +166,8 @@ pub struct View {
     home_links: Vec<(PathBuf, PathBuf)>,
     /// Whether what is shown is mounted, or the host's own.
     mounts: bool,
+    /// Who asked for a root or rule, by its canonical path.
+    pub asked_by: BTreeMap<PathBuf, policy::Origin>,
 }
 
 /// Whether directories of confine's own may be made on the way.
@@ -195,6 +200,7 @@ impl View {
             protected: 0,
             home_links: Vec::new(),
             mounts: true,
+            asked_by: BTreeMap::new(),
         }
     }
 
@@ -202,13 +208,15 @@ impl View {
     pub fn resolve(policy: &Policy, caller: &Caller, host: &Host, purpose: Purpose) -> Result<View> {
         let (home, home_links) = home::location(caller);
         let mut view = View { home_links, mounts: host.namespaces(), ..View::empty(home) };
-        let asked = roots::resolve(policy, caller, &view.home, host.namespaces())?;
+        let never = Never::all(policy)?;
+        let asked = roots::resolve(policy, caller, &view.home, host.namespaces(), &never)?;
         view.hostile = asked.iter().map(|asked| asked.path().to_owned()).collect();
         builtin::add(&mut view, policy, caller, host)?;
         home::add(&mut view, policy, caller, host, purpose, &asked)?;
         let hidden = roots::add(&mut view, policy, asked)?;
         git::add(&mut view, caller)?;
         roots::hide(&mut view, hidden);
+        never::hide(&mut view, never)?;
         view.look_for_aliases(policy)?;
         if host.namespaces() {
             sockets::cover(&mut view, host)?;

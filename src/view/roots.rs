@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Stat, StatxFlags, statx};
 
 use super::caller::Caller;
-use super::trace::{Traced, file_type, object, trace};
+use super::never::Never;
+use super::trace::{Traced, file_type, object, trace, trace_present};
 use super::{Access, Backing, Origin, Place, Source, View, cannot_show, scan, system};
 use crate::error::{Error, Result, paste, show};
-use crate::policy::{Allowance, FileAccess, Policy};
+use crate::policy::{self, Allowance, FileAccess, Policy};
 
 /// A root that was asked for, canonical and open.
 #[derive(Debug)]
@@ -31,9 +32,11 @@ impl Root {
 /// A root with all that the view needs to show it.
 pub struct Asked {
     pub root: Root,
-    option: &'static str,
+    pub option: &'static str,
     access: FileAccess,
     links: Vec<(PathBuf, PathBuf)>,
+    /// Who asked, and how far that is from the command line. None for what `--ro /` brought.
+    pub by: Option<(policy::Origin, usize)>,
 }
 
 impl Asked {
@@ -46,7 +49,13 @@ impl Asked {
     }
 }
 
-pub fn resolve(policy: &Policy, caller: &Caller, home: &Path, mounts: bool) -> Result<Vec<Asked>> {
+pub fn resolve(
+    policy: &Policy,
+    caller: &Caller,
+    home: &Path,
+    mounts: bool,
+    never: &[Never],
+) -> Result<Vec<Asked>> {
     let mut asked = Vec::new();
     for named in &policy.workspaces {
         let traced = open(caller, "--workspace", named)?;
@@ -56,7 +65,8 @@ pub fn resolve(policy: &Policy, caller: &Caller, home: &Path, mounts: bool) -> R
         }
         refuse_broad(policy, home, named, &traced.path)?;
         let access = if policy.read_only { FileAccess::Read } else { FileAccess::Write };
-        push(&mut asked, "--workspace", access, true, (traced, stat))?;
+        let by = asked_by(policy, "workspace", named);
+        push(&mut asked, "--workspace", access, true, (traced, stat), by)?;
     }
     let mut whole = false;
     for rule in &policy.files {
@@ -66,6 +76,12 @@ pub fn resolve(policy: &Policy, caller: &Caller, home: &Path, mounts: bool) -> R
             FileAccess::Seal => "--seal",
             FileAccess::Write => "--rw",
         };
+        let by = asked_by(policy, rule.access.option(), &rule.path);
+        // A file hides on every machine what may be on this one.
+        let absent = || matches!(trace_present(&caller.absolute(&rule.path)), Ok(None));
+        if rule.access == FileAccess::Hide && by.as_ref().is_some_and(|(by, _)| by.is_file()) && absent() {
+            continue;
+        }
         let traced = open(caller, option, &rule.path)?;
         // Without mounts the host's root is the view's, and is granted as it is.
         if mounts && traced.path == Path::new("/") {
@@ -93,12 +109,16 @@ pub fn resolve(policy: &Policy, caller: &Caller, home: &Path, mounts: bool) -> R
             }
             refuse_broad(policy, home, &rule.path, &traced.path)?;
         }
-        push(&mut asked, option, rule.access, false, (traced, stat))?;
+        push(&mut asked, option, rule.access, false, (traced, stat), by)?;
     }
     if whole {
         push_root(&mut asked, home)?;
     }
+    for found in never {
+        found.refuse(&asked)?;
+    }
     refuse_planted_links(&asked)?;
+    refuse_policy_inside(policy, caller, &asked)?;
     if let Some(state) = &policy.state {
         refuse_state_above(state, &canonical(&caller.absolute(state)), &asked)?;
     }
@@ -118,9 +138,16 @@ fn push(
     access: FileAccess,
     workspace: bool,
     (traced, stat): (Traced, Stat),
+    by: Option<(policy::Origin, usize)>,
 ) -> Result<()> {
     if let Some(other) = asked.iter_mut().find(|other| other.root.path == traced.path) {
-        if other.access != access {
+        let layer =
+            |by: &Option<(policy::Origin, usize)>| by.as_ref().map_or(usize::MAX, |(_, layer)| *layer);
+        // Two spellings of one path: the nearer layer has it, as with one spelling.
+        if other.access != access && layer(&by) < layer(&other.by) {
+            (other.option, other.access, other.by) = (option, access, by);
+            (other.root.writable, other.root.workspace) = (access == FileAccess::Write, workspace);
+        } else if other.access != access && layer(&by) == layer(&other.by) {
             let path = show(traced.path.as_os_str()).to_string();
             return Err(Error::usage(format!("{option} and {} both name {path}", other.option))
                 .with_hint("give the path one access"));
@@ -136,7 +163,31 @@ fn push(
         path: traced.path,
         fd: traced.fd,
     };
-    asked.push(Asked { root, option, access, links: traced.links });
+    asked.push(Asked { root, option, access, links: traced.links, by });
+    Ok(())
+}
+
+fn asked_by(policy: &Policy, option: &str, path: &Path) -> Option<(policy::Origin, usize)> {
+    policy.setting(option, path).map(|setting| (setting.origin.clone(), setting.layer))
+}
+
+/// A policy that a command could have written, now or in an earlier run, would be its own.
+fn refuse_policy_inside(policy: &Policy, caller: &Caller, asked: &[Asked]) -> Result<()> {
+    let state = policy.state.as_ref().map(|state| canonical(&caller.absolute(state)));
+    let hostile = asked.iter().filter(|other| other.root.writable || other.root.workspace);
+    let roots: Vec<&Path> = hostile.map(|other| other.path()).chain(state.as_deref()).collect();
+    for place in policy.files_read.iter().filter_map(|file| file.place.as_ref()) {
+        for at in place.links.iter().chain([&place.path]) {
+            let Some(root) = roots.iter().find(|root| at.starts_with(root)) else { continue };
+            let way = if *at == place.path { "lies" } else { "is reached through a link" };
+            return Err(Error::usage(format!(
+                "policy file {} {way} in {}, where commands can write",
+                show(place.named.as_os_str()),
+                show(root.as_os_str())
+            ))
+            .with_hint("keep policy files outside every workspace, best in ~/.config/confine"));
+        }
+    }
     Ok(())
 }
 
@@ -156,7 +207,7 @@ fn push_root(asked: &mut Vec<Asked>, home: &Path) -> Result<()> {
             && traced.links.is_empty()
             && let Ok(stat) = traced.stat()
         {
-            push(asked, "--ro", FileAccess::Read, false, (traced, stat))?;
+            push(asked, "--ro", FileAccess::Read, false, (traced, stat), None)?;
         }
     }
     Ok(())
@@ -250,8 +301,9 @@ fn refuse_state_above(named: &Path, state: &Path, asked: &[Asked]) -> Result<()>
 pub fn add(view: &mut View, policy: &Policy, asked: Vec<Asked>) -> Result<Vec<Asked>> {
     let home = view.home.clone();
     let (hidden, shown): (Vec<Asked>, Vec<Asked>) = asked.into_iter().partition(|asked| !asked.is_shown());
-    for Asked { root, option, access, links } in shown {
+    for Asked { root, option, access, links, by } in shown {
         view.links(links, Origin::Option);
+        view.asked_by.extend(by.map(|(origin, _)| (root.path.clone(), origin)));
         let (access, backing) = match access {
             FileAccess::Write => (Access::Write, Backing::Bind),
             FileAccess::Seal => (Access::Read, Backing::Sealed),
@@ -270,8 +322,9 @@ pub fn add(view: &mut View, policy: &Policy, asked: Vec<Asked>) -> Result<Vec<As
 
 /// Only once all that is shown is known: what nothing shows needs no cover, and must not be given up too early.
 pub fn hide(view: &mut View, hidden: Vec<Asked>) {
-    for Asked { root, option, links, .. } in hidden {
+    for Asked { root, option, links, by, .. } in hidden {
         view.links(links, Origin::Option);
+        view.asked_by.extend(by.map(|(origin, _)| (root.path.clone(), origin)));
         if view.is_visible(&root.path) {
             let place = Place {
                 path: root.path,

@@ -58,6 +58,24 @@ pub fn trace(path: &Path) -> io::Result<Traced> {
     }
 }
 
+/// The same, or None where there is no such name. A link to nothing is an error: somebody meant something by it.
+pub fn trace_present(path: &Path) -> io::Result<Option<Traced>> {
+    match open_plain(path) {
+        Ok(fd) => Ok(Some(Traced { fd, path: normalise(path), links: Vec::new() })),
+        Err(Errno::NOENT) => Ok(None),
+        Err(Errno::LOOP) => match trace_links(path) {
+            // The last name may be missing behind a link of the system (`/etc` of some distributions).
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !is_link(path) => Ok(None),
+            traced => traced.map(Some),
+        },
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn is_link(path: &Path) -> bool {
+    readlinkat(CWD, path, Vec::new()).is_ok()
+}
+
 /// A directory whose name has no link in it; anything else is an error, and `trace` says more.
 pub fn directory(path: &Path) -> io::Result<Traced> {
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;

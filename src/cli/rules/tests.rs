@@ -1,8 +1,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-use crate::cli::parse;
-use crate::cli::tests::{ask, assert_says, complaint, policy};
+use crate::cli::tests::{ask, assert_says, complaint, parse, policy};
 use crate::policy::{Listen, User};
 
 #[test]

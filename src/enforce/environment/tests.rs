@@ -96,7 +96,7 @@ fn no_row_lets_a_loader_variable_or_a_program_of_git_or_an_agent_socket_pass() {
         "NPM_TOKEN",
         "KUBECONFIG",
     ] {
-        assert!(!is_allowed(OsStr::new(name)), "{name}");
+        assert!(!is_allowed(OsStr::new(name), false), "{name}");
     }
 }
 
@@ -141,7 +141,7 @@ fn the_stronger_source_wins() {
     let policy = Environment {
         pass: names(&["TMPDIR", "TZ"]),
         set: owned(&[("PATH", "first"), ("PATH", "set"), ("TZ", "set")]),
-        files: Vec::new(),
+        ..Environment::default()
     };
     let composed = compose(caller, &policy, &owned(&[("HOME", "file"), ("PATH", "file")]), &fixed);
     assert_eq!(
@@ -155,12 +155,35 @@ fn what_confine_says_of_itself_cannot_be_set_by_anyone_else() {
     let policy = Environment {
         pass: names(&["CONFINE_NOTE"]),
         set: owned(&[("CONFINE_POLICY", "set"), ("CONFINE_X", "set"), ("CONFINED", "set")]),
-        files: Vec::new(),
+        ..Environment::default()
     };
     let caller = owned(&[("CONFINE", "outer"), ("CONFINE_NOTE", "outer")]);
     let fixed = owned(&[("CONFINE", "1"), ("CONFINE_POLICY", "id")]);
     let composed = compose(caller, &policy, &owned(&[("CONFINE_NOTE", "file")]), &fixed);
     assert_eq!(composed.pairs, owned(&[("CONFINE", "1"), ("CONFINED", "set"), ("CONFINE_POLICY", "id")]));
+}
+
+#[test]
+fn a_cleared_environment_has_what_programs_need_and_what_is_named() {
+    let caller =
+        owned(&[("CARGO_HOME", "/c"), ("LC_ALL", "C"), ("PATH", "/bin"), ("TOKEN", "t"), ("CI", "1")]);
+    let policy = Environment { clear: true, pass: names(&["TOKEN"]), ..Environment::default() };
+    let composed = compose(caller.clone(), &policy, &[], &[]);
+    assert_eq!(composed.pairs, owned(&[("LC_ALL", "C"), ("PATH", "/bin"), ("TOKEN", "t")]));
+    assert_eq!(composed.dropped, names(&["CARGO_HOME", "CI"]));
+    let twin = compose(caller, &Environment::default(), &[], &[]);
+    assert_eq!(twin.dropped, names(&["TOKEN"]));
+}
+
+#[test]
+fn a_file_wins_over_what_a_layer_further_away_sets() {
+    let policy = Environment {
+        set_below_files: owned(&[("A", "profile"), ("B", "profile")]),
+        set: owned(&[("C", "line")]),
+        ..Environment::default()
+    };
+    let composed = compose([], &policy, &owned(&[("A", "file"), ("C", "file")]), &[]);
+    assert_eq!(composed.pairs, owned(&[("A", "file"), ("B", "profile"), ("C", "line")]));
 }
 
 #[test]

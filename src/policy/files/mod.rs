@@ -1,0 +1,150 @@
+//! Policy files: where they lie, whether they may be trusted, what they say. Nothing is looked for in a workspace.
+
+pub mod builtin;
+pub mod document;
+mod trust;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::origin::{File, Kind, Location};
+use crate::error::{Error, Result, show};
+use crate::view::trace::{Traced, trace, trace_present};
+use document::{Item, parse};
+use trust::Writers;
+
+/// The administrator's: what holds for everybody on this machine.
+pub const SYSTEM: &str = "/etc/confine/policy.toml";
+/// Profiles for everybody on this machine.
+pub const SYSTEM_PROFILES: &str = "/etc/confine/profiles";
+
+/// What is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which<'a> {
+    System,
+    Profile(&'a str),
+    Named(&'a Path),
+}
+
+/// A file that was found, and its keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    pub file: Arc<File>,
+    pub items: Vec<Item>,
+}
+
+/// What finds policy files: `find`, or what a test puts in its place. None where there is no such file.
+pub type Find<'a> = &'a dyn Fn(Which<'_>) -> Result<Option<Document>>;
+
+/// Looks on this machine. Owners are looked at, so this comes before identities are mapped.
+pub fn find(which: Which<'_>) -> Result<Option<Document>> {
+    let user = rustix::process::geteuid().as_raw();
+    let administrator = Writers { user, administrator: true };
+    let trusted = Writers { user, administrator: false };
+    match which {
+        // One system call where there is none.
+        Which::System => open(Path::new(SYSTEM), Kind::System, administrator),
+        Which::Named(path) => {
+            let cannot = |error| Error::path("read policy file", path, error);
+            let absolute = std::path::absolute(path).map_err(cannot)?;
+            let traced = trace(&absolute).map_err(cannot)?;
+            read(path, traced, Kind::Named, trusted).map(Some)
+        }
+        Which::Profile(name) => {
+            check_name(name)?;
+            let file = format!("{name}.toml");
+            let kind = || Kind::Profile(name.to_owned());
+            if let Some(directory) = user_profiles()
+                && let Some(found) = open(&directory.join(&file), kind(), trusted)?
+            {
+                return Ok(Some(found));
+            }
+            if let Some(found) = open(&Path::new(SYSTEM_PROFILES).join(&file), kind(), administrator)? {
+                return Ok(Some(found));
+            }
+            builtin::find(name)
+        }
+    }
+}
+
+fn open(path: &Path, kind: Kind, writers: Writers) -> Result<Option<Document>> {
+    match trace_present(path) {
+        Ok(None) => Ok(None),
+        Ok(Some(traced)) => read(path, traced, kind, writers).map(Some),
+        Err(error) => Err(Error::path("read policy file", path, error)),
+    }
+}
+
+fn read(named: &Path, traced: Traced, kind: Kind, writers: Writers) -> Result<Document> {
+    let text = trust::read(named, &traced, writers)?;
+    let place = Location {
+        named: named.to_owned(),
+        path: traced.path,
+        links: traced.links.into_iter().map(|(at, _)| at).collect(),
+    };
+    document(File { kind, place: Some(place), text })
+}
+
+fn document(file: File) -> Result<Document> {
+    let file = Arc::new(file);
+    match parse(&file.text) {
+        Ok(items) => Ok(Document { file, items }),
+        Err(fault) => Err(Error::usage(format!("{file}, line {}: {}", fault.line, fault.what))),
+    }
+}
+
+/// A name and never a path: what it means cannot be led elsewhere.
+pub fn check_name(name: &str) -> Result<()> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if name.len() <= 64
+        && name.bytes().all(plain)
+        && name.bytes().next().is_some_and(|byte| byte != b'.' && byte != b'-')
+    {
+        return Ok(());
+    }
+    let error = Error::usage(format!("profile {}: not a plain name", show(name.as_ref())));
+    Err(if name.contains('/') {
+        error.with_hint("a file is named by `--policy FILE`")
+    } else {
+        error.with_hint("a name has letters, digits, '-', '_' and '.'")
+    })
+}
+
+/// `$XDG_CONFIG_HOME/confine/profiles`; a relative one is to be ignored (XDG base directory specification).
+fn user_profiles() -> Option<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let config = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
+    config.map(|config| config.join("confine/profiles"))
+}
+
+/// Every profile that could be named here, for a message: what cannot be listed is not.
+pub fn names() -> Vec<String> {
+    let mut names: Vec<String> = builtin::NAMES.iter().map(|name| (*name).to_owned()).collect();
+    for directory in user_profiles().into_iter().chain([PathBuf::from(SYSTEM_PROFILES)]) {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().take(256);
+        let name = |file: OsString| Some(file.to_str()?.strip_suffix(".toml")?.to_owned());
+        names.extend(
+            entries.filter_map(|entry| name(entry.file_name())).filter(|name| check_name(name).is_ok()),
+        );
+    }
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// `~` and `~/...` are the caller's home; everything else must be absolute.
+pub fn expand(word: &str) -> std::result::Result<PathBuf, String> {
+    let path = Path::new(word);
+    if path.is_absolute() {
+        return Ok(path.to_owned());
+    }
+    match path.strip_prefix("~") {
+        Ok(rest) => match std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute()) {
+            Some(home) if rest.as_os_str().is_empty() => Ok(home),
+            Some(home) => Ok(home.join(rest)),
+            None => Err("HOME is not set, so that '~' means nothing".to_owned()),
+        },
+        Err(_) => Err("neither absolute nor below '~/'".to_owned()),
+    }
+}

@@ -1,0 +1,93 @@
+//! Where something that was asked for was said. No part of a plan: the same policy from a file and from a command
+//! line is the same boundary.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::error::show;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Origin {
+    #[default]
+    CommandLine,
+    File {
+        file: Arc<File>,
+        line: usize,
+    },
+}
+
+/// A policy file that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    pub kind: Kind,
+    /// None for what is built in.
+    pub place: Option<Location>,
+    pub text: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// The administrator's.
+    System,
+    Profile(String),
+    /// `--policy FILE`.
+    Named,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Location {
+    /// As it was looked up.
+    pub named: PathBuf,
+    /// Where that led.
+    pub path: PathBuf,
+    /// Each link on the way, at its own canonical path.
+    pub links: Vec<PathBuf>,
+}
+
+impl fmt::Display for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.place, &self.kind) {
+            (Some(place), Kind::Profile(name)) => {
+                write!(f, "profile {} ({})", show(name.as_ref()), show(place.named.as_os_str()))
+            }
+            (Some(place), _) => write!(f, "{}", show(place.named.as_os_str())),
+            (None, Kind::Profile(name)) => write!(f, "built-in profile {}", show(name.as_ref())),
+            (None, _) => f.write_str("built in"),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::CommandLine => f.write_str("command line"),
+            Origin::File { file, line } => write!(f, "{file}, line {line}"),
+        }
+    }
+}
+
+impl Origin {
+    pub fn is_file(&self) -> bool {
+        matches!(self, Origin::File { .. })
+    }
+}
+
+/// One word of an option that is in effect: a nearer layer has not said otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// The option without its dashes.
+    pub option: &'static str,
+    /// As the policy has it: a path from a file without `~`, of `NAME=VALUE` the name. Empty for a switch.
+    pub value: OsString,
+    pub origin: Origin,
+    /// How far from the command line, which is 0.
+    pub layer: usize,
+}
+
+impl Setting {
+    pub fn is(&self, option: &str, value: &OsStr) -> bool {
+        self.option == option && self.value == value
+    }
+}

@@ -1,0 +1,62 @@
+//! `--state auto`: a directory of confine's own for each workspace, so that what its commands keep is seen by no
+//! other's.
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use super::caller::Caller;
+use super::trace::trace;
+use crate::error::{Error, Result, show};
+use crate::policy::Policy;
+
+/// Where it is, or would be. Its name tells the workspace to people; the hash of the canonical path tells it apart.
+pub fn of_workspace(policy: &Policy, caller: &Caller) -> Result<PathBuf> {
+    if caller.switch {
+        // root would make directories along a way that the other user chooses.
+        return Err(Error::refused("--state auto and --user do not go together")
+            .with_hint("name a directory of that user's with `--state DIR`"));
+    }
+    let absolute = |name: &str| caller.variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
+    let Some(base) = base else {
+        return Err(Error::usage("--state auto: neither HOME nor XDG_STATE_HOME says where")
+            .with_hint("name a directory with `--state DIR`"));
+    };
+    let name = match policy.workspaces.first() {
+        None => "no-workspace".to_owned(),
+        Some(workspace) => {
+            let path = trace(&caller.absolute(workspace))
+                .map_err(|error| Error::path("find the workspace", workspace, error))?
+                .path;
+            let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+            let own = path.file_name().map(|name| name.as_bytes()).unwrap_or_default();
+            let told: String =
+                own.iter().filter(|byte| plain(byte)).take(32).map(|byte| char::from(*byte)).collect();
+            let hash = hmac_sha256::Hash::hash(path.as_os_str().as_bytes());
+            let hash: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("{}-{hash}", told.trim_start_matches(['.', '-']))
+        }
+    };
+    Ok(base.join("confine").join(name))
+}
+
+/// What is missing above it, for its owner alone. Whether the directory itself is the owner's is looked at later, as
+/// of every state directory; here, that nobody else could have put one there.
+pub fn make_parents(state: &Path) -> Result<()> {
+    let Some(parent) = state.parent() else { return Ok(()) };
+    let cannot = |error: io::Error| Error::path("create the state directory", parent, error);
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(cannot)?;
+    let found = fs::metadata(parent).map_err(cannot)?;
+    let user = rustix::process::geteuid().as_raw();
+    if found.uid() != user || found.mode() & 0o022 != 0 {
+        return Err(Error::refused(format!(
+            "--state auto: {} does not belong to uid {user} alone",
+            show(parent.as_os_str())
+        ))
+        .with_hint("name a directory with `--state DIR`"));
+    }
+    Ok(())
+}

@@ -1,0 +1,228 @@
+//! The administrator's policy: who gets past it. Files in /etc are the test's own, in a mount namespace of its own.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+
+use common::scratch::copy;
+use common::*;
+
+/// A profile of the user's own.
+fn profile(scratch: &Scratch, name: &str, text: &str) -> PathBuf {
+    for dir in ["home/.config", "home/.config/confine", "home/.config/confine/profiles"] {
+        scratch.dir(dir);
+    }
+    scratch.file(&format!("home/.config/confine/profiles/{name}.toml"), text)
+}
+
+fn refused(outcome: &Outcome, words: &[&str]) -> bool {
+    outcome.code() == Some(125)
+        && outcome.out.is_empty()
+        && words.iter().all(|word| outcome.err.contains(word))
+}
+
+const LINE: &str = "never-waive = [\"alias-free\"]\nnever-allow = [\"net=host\", \"git=free\"]\n";
+
+/// Before the run: files of these names and texts in /etc/confine, and one command of root's, in a mount namespace.
+fn with_etc(run: Run, files: &[(&str, &str)], and: &str) -> Run {
+    let mut script = String::from(
+        "mount -t tmpfs -o mode=755 tmpfs /mnt && cp -a /etc/. /mnt/ && mkdir -p /mnt/confine/profiles && \
+         chmod 755 /mnt/confine /mnt/confine/profiles && mount --move /mnt /etc || exit 99; umask 022; ",
+    );
+    for (name, text) in files {
+        assert!(!text.contains('\''), "no quoting here");
+        script.push_str(&format!("printf '%s' '{text}' > /etc/confine/{name}; "));
+    }
+    script.push_str(&format!("{and}\nexec \"$@\""));
+    run.by(Who::Root).under(["unshare", "-m", "--propagation", "private", "bash", "-c", &script, "etc"])
+}
+
+/// As the identity of the scratch directory, from root's namespace.
+fn as_who(scratch: &Scratch, run: Run) -> Run {
+    match scratch.who {
+        Who::Root => run,
+        Who::User => {
+            let id = USER.to_string();
+            run.under(["setpriv", "--reuid", &id, "--regid", &id, "--clear-groups"])
+        }
+    }
+}
+
+#[test]
+fn the_administrators_line_holds_for_everybody() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        let run = |options: &[&str], system: &str| {
+            let run = with_etc(Run::confined(&scratch), &[("policy.toml", system)], "");
+            as_who(&scratch, run).options(options).shell("echo $A")
+        };
+        profile(&scratch, "mine", "waive = ['alias-free']\n");
+        for (options, words) in [
+            (
+                &["--waive", "alias-free"][..],
+                "must always hold on this machine ('/etc/confine/policy.toml', line 1)",
+            ),
+            (
+                &["--net", "host"],
+                "--net 'host' is not allowed on this machine ('/etc/confine/policy.toml', line 2)",
+            ),
+            (&["--git", "free"], "not allowed"),
+            (&["--profile", "mine"], "of profile 'mine'"),
+        ] {
+            let outcome = run(options, LINE);
+            findings
+                .claim(refused(&outcome, &[words]), || format!("{who:?}: {options:?}: {}", outcome.tell()));
+            let twin = run(options, "# nothing\n");
+            findings.claim(twin.ok(), || format!("{who:?}: twin of {options:?}: {}", twin.tell()));
+        }
+        let ordinary = run(&[], &format!("{LINE}env = [\"A=default\"]\n"));
+        findings.claim(ordinary.out == "default\n", || format!("{who:?}: {}", ordinary.tell()));
+        let nearer = run(&["--env", "A=line"], "env = [\"A=default\"]\n");
+        findings.claim(nearer.out == "line\n", || format!("{who:?}: {}", nearer.tell()));
+        let broken = run(&[], "never-wave = []\n");
+        findings.claim(refused(&broken, &["unknown key 'never-wave'", "never-waive"]), || broken.tell());
+    }
+    findings.settle();
+}
+
+#[test]
+fn the_administrators_file_is_roots_or_nothing_starts() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        let run = |and: &str| {
+            let run = with_etc(Run::confined(&scratch), &[("policy.toml", "env = [\"A=default\"]\n")], and);
+            as_who(&scratch, run).shell("echo $A")
+        };
+        for (and, words) in [
+            ("chown 54321 /etc/confine/policy.toml", "belongs to uid 54321, not to root"),
+            ("chmod 666 /etc/confine/policy.toml", "can be written by others"),
+            ("chown 54321 /etc/confine", "reached through '/etc/confine'"),
+            ("chmod 777 /etc/confine", "lies below '/etc/confine'"),
+            ("ln -sf /etc/nowhere /etc/confine/policy.toml", "no such file"),
+            ("rm /etc/confine/policy.toml; mkdir /etc/confine/policy.toml", "not a regular file"),
+        ] {
+            let outcome = run(and);
+            findings.claim(refused(&outcome, &[words]), || format!("{who:?}: {and}: {}", outcome.tell()));
+        }
+        for (and, out) in [
+            ("true", "default\n"),
+            ("rm /etc/confine/policy.toml", "\n"),
+            (
+                "mv /etc/confine/policy.toml /etc/confine/real; ln -s real /etc/confine/policy.toml",
+                "default\n",
+            ),
+        ] {
+            let outcome = run(and);
+            findings.claim(outcome.out == out, || format!("{who:?}: {and}: {}", outcome.tell()));
+        }
+    }
+    findings.settle();
+}
+
+#[test]
+fn a_profile_of_the_machines_is_found_after_the_users_own() {
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        let run = || {
+            let run =
+                with_etc(Run::confined(&scratch), &[("profiles/shared.toml", "env = [\"A=machine\"]\n")], "");
+            as_who(&scratch, run).options(["--profile", "shared"]).shell("echo $A")
+        };
+        let outcome = run();
+        assert_eq!(outcome.out, "machine\n", "{}", outcome.tell());
+        profile(&scratch, "shared", "env = ['A=own']\n");
+        assert_eq!(run().out, "own\n");
+    }
+}
+
+#[test]
+fn what_the_administrator_shows_to_nobody_is_seen_by_nobody() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        scratch.dir("w/vault");
+        scratch.file("w/vault/key", "the key\n");
+        scratch.dir("outside/deep");
+        scratch.file("outside/deep/key", "the key\n");
+        scratch.dir("home/bin");
+        scratch.file("home/bin/key", "the key\n");
+        let (vault, deep) = (scratch.path("w/vault"), scratch.path("outside/deep"));
+        let system = format!(
+            "never-visible = [\"{}\", \"{}\", \"{}\", \"/nowhere\"]\n",
+            vault.display(),
+            deep.display(),
+            scratch.path("home/bin").display()
+        );
+        let out = scratch.outside().display().to_string();
+        let path = format!("{}:/usr/bin:/bin", scratch.path("home/bin").display());
+        let run = |options: &[&str], system: &str| {
+            let run = with_etc(Run::confined(&scratch), &[("policy.toml", system)], "");
+            as_who(&scratch, run).env("PATH", &path).options(options).shell(
+                "cat vault/key ../outside/deep/key ../home/bin/key; mv vault gone; mkdir vault; ls gone; echo ran",
+            )
+        };
+        let outcome = run(&["--ro", &out], &system);
+        findings.claim(outcome.out == "ran\n", || format!("{who:?}: {}", outcome.tell()));
+        let twin = run(&["--ro", &out], "# nothing\n");
+        findings.claim(twin.out == "the key\nthe key\nthe key\nkey\nran\n", || {
+            format!("{who:?}: {}", twin.tell())
+        });
+        // The twin has moved it.
+        fs::remove_dir(scratch.path("w/vault")).unwrap();
+        fs::rename(scratch.path("w/gone"), &vault).unwrap();
+        for named in [&vault, &deep, &deep.join("key")] {
+            for option in ["--ro", "--rw", "-w", "--seal"] {
+                let outcome = run(&[option, &named.display().to_string()], &system);
+                let told = refused(
+                    &outcome,
+                    &["shown to nobody on this machine ('/etc/confine/policy.toml', line 1)"],
+                );
+                let no_file = option == "-w" && refused(&outcome, &["not a directory"]);
+                findings
+                    .claim(told || no_file, || format!("{who:?}: {option} {named:?}: {}", outcome.tell()));
+            }
+        }
+        let whole = run(&["--ro", "/"], &system);
+        findings.claim(whole.out == "ran\n", || format!("{who:?}: --ro /: {}", whole.tell()));
+        // Without mounts only what is not writable can be taken from.
+        let system = system.replace(&format!("\"{}\", ", vault.display()), "");
+        for shown in [out.as_str(), "/"] {
+            let options = ["--namespaces", "off", "--ro", shown];
+            let outcome = run(&options, &system);
+            let hidden = !outcome.out.starts_with("the key\nthe key\n") && outcome.out.ends_with("ran\n");
+            findings.claim(hidden, || format!("{who:?}: {options:?}: {}", outcome.tell()));
+            fs::remove_dir(&vault).unwrap();
+            fs::rename(scratch.path("w/gone"), &vault).unwrap();
+            let twin = run(&options, "# nothing\n");
+            findings
+                .claim(twin.out.starts_with("the key\nthe key\n"), || format!("{who:?}: {}", twin.tell()));
+            fs::remove_dir(&vault).unwrap();
+            fs::rename(scratch.path("w/gone"), &vault).unwrap();
+        }
+    }
+    findings.settle();
+}
+
+#[test]
+fn inside_a_boundary_the_administrators_line_still_holds() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        let confine = scratch.workspace().join("confine");
+        copy(&scratch.confine(), &confine);
+        scratch.give(&confine);
+        let run = |options: &str| {
+            let run = with_etc(Run::confined(&scratch), &[("policy.toml", LINE)], "");
+            as_who(&scratch, run).shell(format!("./confine -w . {options} -- echo inner"))
+        };
+        let outcome = run("--waive alias-free");
+        findings.claim(refused(&outcome, &["must always hold"]), || format!("{who:?}: {}", outcome.tell()));
+        let twin = run("");
+        findings.claim(twin.out == "inner\n", || format!("{who:?}: {}", twin.tell()));
+    }
+    findings.settle();
+}
