@@ -7,7 +7,6 @@ use std::path::Path;
 
 use caps::{CapSet, Capability};
 use nix::errno::Errno;
-use nix::unistd::{getegid, geteuid};
 
 use crate::enforce::seccomp::Brokered;
 use crate::enforce::{cgroup, namespaces};
@@ -69,7 +68,8 @@ pub struct Host {
     pub broker: Option<Abilities>,
     /// Where a control group can be made; looked for only when a limit needs one.
     pub cgroup: cgroup::Site,
-    /// A PID namespace has a `kernel.pid_max` of its own (Linux 6.14). Before, writing it would change the host's.
+    /// A PID namespace has a `kernel.pid_max` of its own (Linux 6.14). Before, writing it would change the host's. Looked
+    /// for only when a limit needs one.
     pub own_pid_max: bool,
     /// HOME and TMPDIR are a directory of this run alone.
     pub private_home: bool,
@@ -80,8 +80,7 @@ impl Host {
     ///
     /// No thread may have been started: unshare(CLONE_NEWUSER) refuses a process with more than one
     /// (unshare(2)).
-    pub fn enter(wanted: Namespaces) -> Result<Host> {
-        let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
+    pub fn enter(wanted: Namespaces, uid: u32, gid: u32) -> Result<Host> {
         let world = match wanted {
             Namespaces::Off => World::Missing(Lack { why: "--namespaces off was given".into(), help: None }),
             Namespaces::Auto => enter_world(uid, gid)?,
@@ -94,7 +93,7 @@ impl Host {
             world,
             broker,
             cgroup: cgroup::Site::Nowhere,
-            own_pid_max: kernel() >= (6, 14),
+            own_pid_max: false,
             private_home: false,
         })
     }
@@ -108,6 +107,10 @@ impl Host {
         if self.broker.is_none() {
             self.broker = Some(probe());
         }
+    }
+
+    pub fn look_for_pid_max(&mut self) {
+        self.own_pid_max = kernel() >= (6, 14);
     }
 
     /// Which calls the broker is asked about: those that nothing else here rules.

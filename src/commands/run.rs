@@ -72,13 +72,14 @@ pub fn enter(policy: &Policy, timings: &mut Timings) -> Result<Entered> {
         descriptors::replace_by_pipes(&mut standard);
     }
     descriptors::check_passed(&policy.descriptors)?;
-    let mut caller = Caller::look(policy, geteuid().as_raw(), getegid().as_raw(), standard)?;
+    let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
+    let mut caller = Caller::look(policy, uid, gid, standard)?;
     if let Some(directory) = &policy.chdir {
         caller.enter(directory)?;
     }
     standard::let_terminal_go(&caller.standard);
     timings.mark("caller");
-    let mut host = Host::enter(policy.namespaces)?;
+    let mut host = Host::enter(policy.namespaces, uid, gid)?;
     if policy.user.is_some() && host.uid != 0 {
         return Err(Error::refused("--user is for root"));
     }
@@ -88,6 +89,7 @@ pub fn enter(policy: &Policy, timings: &mut Timings) -> Result<Entered> {
     let wanted = plan::wanted_of_tree(&policy.limits, &host);
     if wanted.any() {
         host.cgroup = cgroup::decide(&cgroup::look(wanted), wanted);
+        host.look_for_pid_max();
     }
     timings.mark("host");
     Ok(Entered { caller, host, files })
