@@ -267,23 +267,32 @@ pub fn close_range_on_exec(first: libc::c_uint) -> io::Result<()> {
 /// (seccomp_unotify(2)). A signal does not abort a call that waits for its answer, unless it kills
 /// (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, Linux 5.19): Go's runtime preempts with signals.
 pub fn install_listening_filter(program: &[seccompiler::sock_filter]) -> io::Result<OwnedFd> {
+    let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    let fd = set_filter(program, flags)?;
+    // SAFETY: with NEW_LISTENER the result is a new descriptor that nothing else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}
+
+/// Installs a filter for the calling thread, seccomp(2); no_new_privs is set already.
+pub fn install_filter(program: &[seccompiler::sock_filter]) -> io::Result<()> {
+    set_filter(program, 0).map(drop)
+}
+
+fn set_filter(program: &[seccompiler::sock_filter], flags: libc::c_ulong) -> io::Result<libc::c_long> {
     let program = libc::sock_fprog {
         len: u16::try_from(program.len()).map_err(|_| io::Error::from_raw_os_error(libc::E2BIG))?,
         filter: program.as_ptr().cast_mut().cast(),
     };
-    let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
     // SAFETY: the kernel reads `len` instructions of the borrowed slice, whose type has the layout of the C
     // structure (repr(C), the same four fields), and writes none.
-    let fd = check(unsafe {
+    check(unsafe {
         libc::syscall(
             libc::SYS_seccomp,
             libc::SECCOMP_SET_MODE_FILTER,
             flags,
             &program as *const libc::sock_fprog,
         )
-    })?;
-    // SAFETY: with NEW_LISTENER the result is a new descriptor that nothing else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+    })
 }
 
 /// One call that waits for an answer.

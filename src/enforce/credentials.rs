@@ -3,8 +3,8 @@
 
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 use rustix::thread::{
-    CapabilitiesSecureBits, CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set,
-    remove_capability_from_bounding_set, set_capabilities, set_capabilities_secure_bits, set_no_new_privs,
+    CapabilitiesSecureBits, CapabilitySet, CapabilitySets, capabilities, remove_capability_from_bounding_set,
+    set_capabilities, set_capabilities_secure_bits, set_no_new_privs,
 };
 
 use crate::error::{Error, Result};
@@ -33,7 +33,6 @@ pub fn apply(process: &Process) -> Result<Emptied> {
         .map_err(|errno| Error::step("lock the securebits", errno))?;
         empty_bounding_set()?;
     }
-    clear_ambient_capability_set().map_err(|errno| Error::step("empty the ambient capability set", errno))?;
     if process.switch_user {
         let (uid, gid) = (Uid::from_raw(process.uid), Gid::from_raw(process.gid));
         setgroups(&[])
@@ -58,6 +57,7 @@ pub fn drop_all_capabilities() -> Result<()> {
     set_bases(CapabilitySet::empty())
 }
 
+/// The ambient set goes with them: it holds nothing that is not both permitted and inheritable (capabilities(7)).
 fn set_bases(kept: CapabilitySet) -> Result<()> {
     let sets = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
     set_capabilities(None, sets).map_err(|errno| Error::step("empty the capability sets", errno))

@@ -137,10 +137,13 @@ pub fn enter(root: &OwnedFd) -> Result<()> {
         // pivot_root(2), "pivot_root(".", ".")": the old root lies on top of the new one and is taken off.
         pivot_root(".", ".")?;
         // umount2(2) takes the topmost: first what was stacked on the old root, then that. `..` of the root leads
-        // to whatever is left there, the whole host.
+        // to whatever is left there, the whole host; the old root itself is there in any case.
         let own = mount_id("/")?;
-        while mount_id("/..")? != own {
+        loop {
             umount2("/..", MntFlags::MNT_DETACH)?;
+            if mount_id("/..")? == own {
+                break;
+            }
         }
         sys::mount_setattr(root.as_fd(), 0, &MountAttr { attr_set: RDONLY, ..MountAttr::default() })
     };

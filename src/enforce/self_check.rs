@@ -75,19 +75,21 @@ fn read_whole(path: &str) -> io::Result<Vec<u8>> {
 }
 
 fn parse(text: &str) -> Option<Status> {
-    let field = |name: &str, radix: u32| {
-        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    // In the order in which they stand there.
+    let mut lines = text.lines();
+    let mut field = |name: &str, radix: u32| {
+        let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         u64::from_str_radix(value.trim(), radix).ok()
     };
     Some(Status {
+        ignored: field("SigIgn", 16)?,
+        inheritable: field("CapInh", 16)?,
+        permitted: field("CapPrm", 16)?,
+        effective: field("CapEff", 16)?,
+        bounding: field("CapBnd", 16)?,
+        ambient: field("CapAmb", 16)?,
         no_new_privs: field("NoNewPrivs", 10)?,
         seccomp: field("Seccomp", 10)?,
-        effective: field("CapEff", 16)?,
-        permitted: field("CapPrm", 16)?,
-        inheritable: field("CapInh", 16)?,
-        ambient: field("CapAmb", 16)?,
-        bounding: field("CapBnd", 16)?,
-        ignored: field("SigIgn", 16)?,
     })
 }
 

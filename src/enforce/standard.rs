@@ -60,12 +60,14 @@ fn find(stream: &Standard) -> Option<OwnedFd> {
 /// read from, the one that confine was started on. A session leader keeps it, since for it letting go hangs the
 /// whole session up (ioctl_tty(2), TIOCNOTTY); it has no name inside either.
 pub fn let_terminal_go(standard: &[Standard]) {
-    let leader = nix::unistd::getsid(None).is_ok_and(|sid| sid == nix::unistd::getpid());
-    if leader || standard.iter().any(Standard::is_terminal) {
+    if standard.iter().any(Standard::is_terminal) {
         return;
     }
-    if let Ok(tty) = openat(CWD, "/dev/tty", OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()) {
-        // Failing means that there was none.
+    // Failing means that there is none.
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let Ok(tty) = openat(CWD, "/dev/tty", flags, Mode::empty()) else { return };
+    let leader = nix::unistd::getsid(None).is_ok_and(|sid| sid == nix::unistd::getpid());
+    if !leader {
         let _ = sys::give_up_terminal(tty.as_fd());
     }
 }

@@ -126,12 +126,9 @@ pub fn program(arch: Arch, rules: &Rules) -> Program {
 }
 
 /// Installs the program, for the calling thread and all it starts. The last step before execve: from here on
-/// confine itself is denied what the command is. Sets no_new_privs, which the kernel demands, once more.
+/// confine itself is denied what the command is. After no_new_privs, which the kernel demands (EACCES).
 pub fn install(program: &Program) -> io::Result<()> {
-    seccompiler::apply_filter(program).map_err(|error| match error {
-        seccompiler::Error::Prctl(source) | seccompiler::Error::Seccomp(source) => source,
-        other => io::Error::other(other),
-    })
+    sys::install_filter(program)
 }
 
 /// The same, for a program that asks a broker: it makes the listener.
