@@ -137,9 +137,8 @@ pub fn at_root(dir: BorrowedFd<'_>, git: Git) -> io::Result<Found> {
         return Ok(found);
     }
     let listing = Listing::below(dir);
-    for row in FILES.iter().filter(|row| listing.may_hold(Path::new(row.path))) {
-        add(dir, row.path, Path::new(""), &mut found)?;
-    }
+    let rows = FILES.iter().map(|row| row.path).filter(|path| listing.may_hold(Path::new(path)));
+    add(dir, rows, Path::new(""), &mut found)?;
     Ok(found)
 }
 
@@ -154,7 +153,7 @@ fn at_git(dir: BorrowedFd<'_>, git: Git, found: &mut Found) -> io::Result<()> {
     match file_type(&stat) {
         FileType::RegularFile => {
             if git == Git::ReadOnly {
-                add(dir, ".git", Path::new(""), found)?;
+                add(dir, [".git"], Path::new(""), found)?;
             }
             found.git_files.push(PathBuf::from(".git"));
             return Ok(());
@@ -165,9 +164,7 @@ fn at_git(dir: BorrowedFd<'_>, git: Git, found: &mut Found) -> io::Result<()> {
     }
     match git {
         Git::Free => {}
-        Git::ReadOnly => {
-            add(dir, ".git", Path::new(""), found)?;
-        }
+        Git::ReadOnly => add(dir, [".git"], Path::new(""), found)?,
         Git::Guard => {
             found.git_dirs.push(PathBuf::from(".git"));
             let Some(git_dir) = open(dir, OsStr::new(".git"))? else { return Ok(()) };
@@ -190,12 +187,10 @@ fn is_git_dir(dir: BorrowedFd<'_>) -> io::Result<bool> {
 fn guard_git(git_dir: OwnedFd, base: &Path, found: &mut Found) -> io::Result<()> {
     let mut queue = vec![(git_dir, base.to_owned(), 0)];
     while let Some((dir, path, depth)) = queue.pop() {
-        for row in GIT {
-            add(dir.as_fd(), row.path, &path, found)?;
-        }
+        add(dir.as_fd(), GIT.iter().map(|row| row.path), &path, found)?;
         if let Some(worktrees) = open(dir.as_fd(), OsStr::new("worktrees"))? {
             for (name, worktree) in subdirectories(&worktrees)? {
-                add(worktree.as_fd(), "config.worktree", &path.join("worktrees").join(name), found)?;
+                add(worktree.as_fd(), ["config.worktree"], &path.join("worktrees").join(name), found)?;
             }
         }
         if depth < MODULE_DEPTH
@@ -228,28 +223,56 @@ fn modules_below(
     Ok(())
 }
 
-/// Adds `base/path` when it exists as a file or directory without a symlink on the way.
-fn add(dir: BorrowedFd<'_>, path: &str, base: &Path, found: &mut Found) -> io::Result<()> {
-    let mut holder: Option<OwnedFd> = None;
-    let (parents, name) = path.rsplit_once('/').unwrap_or(("", path));
-    for part in parents.split('/').filter(|part| !part.is_empty()) {
-        let here = holder.as_ref().map_or(dir, |fd| fd.as_fd());
-        match open(here, OsStr::new(part))? {
-            Some(fd) => holder = Some(fd),
-            None => return Ok(()),
+/// The directory that a row lies in.
+struct Holder {
+    /// None: the one that the row is relative to.
+    fd: Option<OwnedFd>,
+    id: Option<Id>,
+}
+
+/// Adds each `base/path` that exists as a file or directory without a symlink on the way. Rows of one directory stand
+/// together in the tables, and open it once.
+fn add(
+    dir: BorrowedFd<'_>,
+    paths: impl IntoIterator<Item = &'static str>,
+    base: &Path,
+    found: &mut Found,
+) -> io::Result<()> {
+    let mut opened = None;
+    for path in paths {
+        let (parents, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if opened.as_ref().is_none_or(|(of, _)| *of != parents) {
+            opened = Some((parents, hold(dir, parents)?));
         }
+        let Some((_, Some(holder))) = &mut opened else { continue };
+        let here = holder.fd.as_ref().map_or(dir, OwnedFd::as_fd);
+        let Some(stat) = stat(here, name)? else { continue };
+        let directory = match file_type(&stat) {
+            FileType::Directory => Some(Id::of(&stat)),
+            FileType::RegularFile => None,
+            _ => continue,
+        };
+        let parent = match holder.id {
+            Some(id) => id,
+            None => Id::of(&rustix::fs::statx(here, c"", AtFlags::EMPTY_PATH, StatxFlags::INO)?),
+        };
+        holder.id = Some(parent);
+        found.control.push(base.join(path));
+        found.guarded.push(Guarded { parent, name: OsString::from(name), directory });
     }
-    let here = holder.as_ref().map_or(dir, |fd| fd.as_fd());
-    let Some(stat) = stat(here, name)? else { return Ok(()) };
-    let directory = match file_type(&stat) {
-        FileType::Directory => Some(Id::of(&stat)),
-        FileType::RegularFile => None,
-        _ => return Ok(()),
-    };
-    let parent = Id::of(&rustix::fs::statx(here, c"", AtFlags::EMPTY_PATH, StatxFlags::INO)?);
-    found.control.push(base.join(path));
-    found.guarded.push(Guarded { parent, name: OsString::from(name), directory });
     Ok(())
+}
+
+fn hold(dir: BorrowedFd<'_>, parents: &str) -> io::Result<Option<Holder>> {
+    let mut fd: Option<OwnedFd> = None;
+    for part in parents.split('/').filter(|part| !part.is_empty()) {
+        let here = fd.as_ref().map_or(dir, OwnedFd::as_fd);
+        fd = match open(here, OsStr::new(part))? {
+            None => return Ok(None),
+            found => found,
+        };
+    }
+    Ok(Some(Holder { fd, id: None }))
 }
 
 fn stat(dir: BorrowedFd<'_>, name: &str) -> io::Result<Option<Statx>> {
