@@ -129,8 +129,8 @@ pub enum Reason {
 pub fn scan(roots: &[Root<'_>], options: &Options<'_>) -> Result<Report, Error> {
     let began = Instant::now();
     let mut scan = Scan::new(roots, options).map_err(failed)?;
-    let passes = scan.passes()?;
-    scan.report(passes, began.elapsed()).map_err(failed)
+    let (passes, groups) = scan.passes()?;
+    Ok(scan.report(passes, &groups, began.elapsed()))
 }
 
 /// What the names of suspects mean for this run: which to show read-only, or why it is refused.
@@ -303,8 +303,7 @@ impl<'a> Scan<'a> {
         }))
     }
 
-    fn report(mut self, passes: u32, elapsed: Duration) -> io::Result<Report> {
-        let groups = self.groups()?;
+    fn report(self, passes: u32, groups: &[Group], elapsed: Duration) -> Report {
         let mut suspects = Vec::new();
         for group in groups.iter().filter(|group| !group.is_inside()) {
             for name in &group.names {
@@ -324,7 +323,7 @@ impl<'a> Scan<'a> {
         let mut unverifiable = found.unverifiable;
         unverifiable.sort_by(|a, b| (a.root, &a.path).cmp(&(b.root, &b.path)));
         unverifiable.dedup_by(|a, b| (a.root, &a.path) == (b.root, &b.path));
-        Ok(Report {
+        Report {
             roots: self.paths,
             entries: found.entries,
             directories: found.directories,
@@ -338,7 +337,7 @@ impl<'a> Scan<'a> {
             git_dirs: sorted(found.git_dirs),
             git_files: sorted(found.git_files),
             leftovers: sorted(found.leftovers),
-        })
+        }
     }
 }
 

@@ -34,20 +34,20 @@ const BUSY: i64 = 1_000_000_000;
 type Nodes = HashMap<Id, Arc<Node>>;
 
 impl Scan<'_> {
-    /// Walks until what was seen holds together; returns how many passes that took.
+    /// Walks until what was seen holds together; returns how many passes that took, and what they found.
     ///
     /// Why this suffices: a name that a walk has missed was moved, so the directories it came from and went to
     /// have changed since the walk began. Each pass reads those again within a moment in which none of them
     /// changes, and then asks every directory once more. When no other has changed since they were chosen,
     /// no name was anywhere else in that moment.
-    pub(super) fn passes(&mut self) -> Result<u32, Error> {
+    pub(super) fn passes(&mut self) -> Result<(u32, Vec<Group>), Error> {
         let began = now();
         let none = HashSet::new();
         self.gathered = self.walk(walk::Mode::Full, began - TICK, &none, self.starts()).map_err(failed)?;
         let groups = self.groups().map_err(failed)?;
         let fresh = |group: &Group| group.newest >= began - TICK && !group.is_inside();
         if !self.gathered.vanished && !groups.iter().any(fresh) {
-            return Ok(1);
+            return Ok((1, groups));
         }
         // Somebody has seen an inode with a name elsewhere. Otherwise what goes on is most likely files of one name
         // being made and removed, as by another run in this workspace, and worth more patience. It proves nothing:
@@ -64,12 +64,14 @@ impl Scan<'_> {
             pass += 1;
             let pause = pauses.next().unwrap_or(LONGEST);
             std::thread::sleep(if coarse { pause.max(SETTLE) } else { pause });
-            let (settled, read, hot) = self.again(&mut nodes, began - TICK, coarse).map_err(failed)?;
-            doubt |= !self.groups().map_err(failed)?.iter().all(Group::is_inside);
+            let (settled, read, groups) = self.again(&mut nodes, began - TICK, coarse).map_err(failed)?;
+            let hot: Nodes = self.hot(&groups, began - TICK).collect();
+            let settled = settled && hot.keys().all(|id| read.contains(id));
+            doubt |= !groups.iter().all(Group::is_inside);
             let asked = now();
             let (changed, vanished) = self.changed(chosen).map_err(failed)?;
             if settled && !vanished && changed.keys().all(|id| read.contains(id)) {
-                return Ok(pass);
+                return Ok((pass, groups));
             }
             chosen = asked;
             nodes.extend(hot);
@@ -85,13 +87,13 @@ impl Scan<'_> {
     }
 
     /// Reads these directories once more. Settled means: while they were read nothing in there changed. What has
-    /// not changed for a while is not kept for the next pass.
+    /// not changed for a while is not kept for the next pass. The groups are those of all that is known now.
     fn again(
         &mut self,
         nodes: &mut Nodes,
         since: i64,
         coarse: bool,
-    ) -> io::Result<(bool, HashSet<Id>, Nodes)> {
+    ) -> io::Result<(bool, HashSet<Id>, Vec<Group>)> {
         let start = now();
         let ids: HashSet<Id> = nodes.keys().copied().collect();
         let visited = self.gathered.read.iter().copied().filter(|id| !ids.contains(id)).collect();
@@ -121,9 +123,7 @@ impl Scan<'_> {
         for group in groups.iter().filter(|group| group.newest >= since) {
             settled &= group.steady && !unsettled(group.newest);
         }
-        let hot: Nodes = self.hot(&groups, since).collect();
-        settled &= hot.keys().all(|id| read.contains(id));
-        Ok((settled, read, hot))
+        Ok((settled, read, groups))
     }
 
     /// Directories that hold names of inodes which have changed since.

@@ -147,7 +147,10 @@ impl Shared<'_> {
             }
             queue.busy -= 1;
             if queue.busy == 0 {
-                self.wake.notify_all();
+                // Counted under the lock that is held here.
+                if self.hungry.load(Ordering::Relaxed) > 0 {
+                    self.wake.notify_all();
+                }
                 return None;
             }
             self.hungry.fetch_add(1, Ordering::Relaxed);
