@@ -26,7 +26,7 @@ pub fn add(view: &mut View, policy: &Policy, caller: &Caller, host: &Host) -> Re
             continue;
         }
         match trace::directory(path) {
-            Ok(traced) => view.show_directory(traced, backing.clone(), reason),
+            Ok(traced) => view.show_known(traced, true, backing.clone(), reason),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(_) => {
                 if let Ok(traced) = trace(path) {

@@ -22,7 +22,7 @@ pub fn add(view: &mut View, caller: &Caller) -> Result<()> {
         let Some((top, named)) = find(&workspace) else { continue };
         let Some(common) = common_directory(&top, &named, caller) else { continue };
         if view.nearest(&common.path).is_none_or(|entry| entry.place.path != common.path) {
-            view.show_object(common, Backing::Bind, "the repository that this worktree belongs to");
+            view.show_known(common, true, Backing::Bind, "the repository that this worktree belongs to");
         }
     }
     Ok(())

@@ -191,7 +191,7 @@ fn add_toolchains(view: &mut View, caller: &Caller, home: &Path, listing: &Listi
         }
         let path = traced.path.clone();
         let backing = if row.layered { Backing::Layer } else { Backing::Bind };
-        view.show_object(traced, backing, row.reason);
+        view.show_known(traced, true, backing, row.reason);
         if let Some(variable) = row.variable.filter(|name| !row.layered || READ_ONLY_CACHES.contains(name)) {
             view.tools.push((variable, path.clone()));
         }

@@ -147,7 +147,7 @@ pub struct View {
     /// HOME and TMPDIR of the command.
     pub home: PathBuf,
     pub tmp: PathBuf,
-    /// Sockets of other programs, by device and inode number, that lie in a writable root.
+    /// Sockets of other programs, by device and inode number, where they cannot be covered.
     pub foreign_sockets: HashSet<(u64, u64)>,
     /// The directory that `--state` names.
     pub state: Option<State>,
@@ -339,20 +339,22 @@ impl View {
 
     /// Shows a traced object read-only by a table's row, with the links that lead to it.
     fn show_object(&mut self, traced: Traced, backing: Backing, reason: &str) {
+        let directory = self.is_needed(&traced.path, &backing) && traced.is_dir();
+        self.show_known(traced, directory, backing, reason);
+    }
+
+    /// The same where it is known whether it is a directory.
+    fn show_known(&mut self, traced: Traced, directory: bool, backing: Backing, reason: &str) {
         let access = if backing == Backing::Layer { Access::Write } else { Access::Read };
-        let needed = !self.is_shown(&traced.path) || backing == Backing::Layer;
-        let directory = needed && traced.is_dir();
+        let needed = self.is_needed(&traced.path, &backing);
         self.links(traced.links, Origin::Table);
         if needed {
             self.table(traced.path, access, backing, reason, Source::Object { fd: traced.fd, directory });
         }
     }
 
-    /// The same for what was opened as a directory.
-    fn show_directory(&mut self, traced: Traced, backing: Backing, reason: &str) {
-        if !self.is_shown(&traced.path) {
-            self.table(traced.path, Access::Read, backing, reason, Source::directory(traced.fd));
-        }
+    fn is_needed(&self, path: &Path, backing: &Backing) -> bool {
+        *backing == Backing::Layer || !self.is_shown(path)
     }
 
     /// What is narrowed, covered or mounted inside a writable root stays at its place only if no directory above it

@@ -26,7 +26,6 @@ pub fn cover(view: &mut View, host: &Host) -> Result<()> {
         if !view.is_visible(&traced.path) || view.entries.contains_key(&traced.path) {
             continue;
         }
-        view.foreign_sockets.extend(traced.stat().map(|stat| object(&stat)));
         let place = Place {
             path: traced.path,
             access: Access::Hidden,
