@@ -11,13 +11,13 @@ mod tree;
 use std::collections::HashSet;
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use nix::mount::{MntFlags, umount2};
 use nix::sys::resource::{Resource, getrlimit};
-use nix::unistd::{fchdir, pivot_root};
+use nix::unistd::pivot_root;
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags, mkdirat, mknodat, openat, openat2, statx,
     symlinkat,
@@ -86,8 +86,8 @@ pub struct Builder<'a> {
     covers: (bool, bool),
 }
 
-/// Builds the new root beside the old one. Nothing of it is visible to any path yet. Returns that root, what is
-/// to be granted, and descriptors that only have to be closed some time.
+/// Builds the new root beside the old one. Nothing of it is visible to any path yet. Returns that root, which is the
+/// working directory by then, what is to be granted, and descriptors that only have to be closed some time.
 pub fn build(plan: &Plan, view: View, note: &str) -> Result<(OwnedFd, Vec<Grant>, Vec<OwnedFd>)> {
     // Modes are meant as they are written; the caller's mask comes back for the command.
     let mask = rustix::process::umask(Mode::empty());
@@ -103,7 +103,7 @@ fn build_unmasked(plan: &Plan, view: View, note: &str) -> Result<(OwnedFd, Vec<G
     let devices = openat(CWD, "/dev", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
         .map_err(|errno| Error::path("open", "/dev", errno))?;
     let own = Own { bytes: note.len() as u64, names: view.entries.len() as u64 };
-    let (private, context, root) =
+    let (private, root) =
         attach_tmpfs(tmp_bytes(plan), own).map_err(|error| Error::step("mount a private tmpfs", error))?;
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft);
     let mut builder = Builder {
@@ -115,7 +115,7 @@ fn build_unmasked(plan: &Plan, view: View, note: &str) -> Result<(OwnedFd, Vec<G
         directories: HashSet::new(),
         above: Vec::new(),
         grants: Vec::new(),
-        served: vec![context],
+        served: Vec::new(),
         room: (limit / 4).min(256) as usize,
         count: 0,
         covers: (false, false),
@@ -130,10 +130,9 @@ fn build_unmasked(plan: &Plan, view: View, note: &str) -> Result<(OwnedFd, Vec<G
     Ok((builder.root, builder.grants, builder.served))
 }
 
-/// Makes the new root the root of this process and lets the old one go.
+/// Makes the new root, and present working directory, the root of this process and lets the old one go.
 pub fn enter(root: &OwnedFd) -> Result<()> {
     let change = || -> io::Result<()> {
-        fchdir(root)?;
         // pivot_root(2), "pivot_root(".", ".")": the old root lies on top of the new one and is taken off.
         pivot_root(".", ".")?;
         // umount2(2) takes the topmost: first what was stacked on the old root, then that. `..` of the root leads
@@ -161,7 +160,7 @@ impl Builder<'_> {
             self.above.pop();
         }
         let region = self.above.last().map_or(Region::Own, |(_, region, _)| *region);
-        let mut fresh = false;
+        let mut made = false;
         let shown = match &place.backing {
             Backing::Link { to } => return self.link(&place.path, to, region),
             Backing::Cover { directory } => return self.cover(&place.path, *directory, region),
@@ -185,10 +184,12 @@ impl Builder<'_> {
                 return Ok(());
             }
             Backing::Terminals => {
-                let (mount, context) = devpts()?;
-                self.attach(&mount, &place.path, true, region)?;
-                self.serve([mount, context]);
-                return Ok(());
+                if region != Region::Foreign {
+                    self.mount_point(&place.path)?;
+                    return Ok(devpts(relative(&place.path))?);
+                }
+                let target = self.open_foreign(&place.path)?.ok_or(Errno::NOENT)?;
+                return Ok(devpts(Path::new(&format!("/proc/self/fd/{}", target.as_raw_fd())))?);
             }
             Backing::Bind
             | Backing::Kept
@@ -201,8 +202,8 @@ impl Builder<'_> {
                 let mount = match &place.backing {
                     Backing::Bind | Backing::Kept => self.clone_tree(&fd, place.access, false)?,
                     Backing::Veiled => self.clone_tree(&fd, place.access, true)?,
-                    Backing::Proc => self.procfs(&fd)?,
-                    Backing::Sys => self.sysfs(&fd, &mut fresh)?,
+                    Backing::Proc => self.procfs(&fd, &place.path, &mut made)?,
+                    Backing::Sys => self.sysfs(&fd, &place.path, &mut made)?,
                     layered => self.overlay(&fd, *layered == Backing::Layer)?,
                 };
                 self.serve([fd]);
@@ -211,8 +212,10 @@ impl Builder<'_> {
             }
         };
         let (mount, inner, directory) = shown;
-        self.attach(&mount, &place.path, directory, region)?;
-        if place.backing == Backing::Sys && !fresh {
+        if !made {
+            self.attach(&mount, &place.path, directory, region)?;
+        }
+        if place.backing == Backing::Sys && !made {
             self.cover_below_sys()?;
         }
         if place.backing == Backing::Veiled {
@@ -435,14 +438,20 @@ impl Builder<'_> {
             let owner = identity(self.plan);
             return mount_on(mount, &kept::mount_point(&self.root, relative(path), directory, owner)?);
         }
-        let path = relative(path);
-        self.parents(path)?;
-        if !directory {
-            empty_file(&self.root, path, 0o600)?;
-        } else if !self.directories.contains(path) {
-            self.directory(path)?;
+        if directory {
+            self.mount_point(path)?;
+        } else {
+            self.parents(path)?;
+            empty_file(&self.root, relative(path), 0o600)?;
         }
-        Ok(move_mount(mount, "", &self.root, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+        Ok(move_mount(mount, "", &self.root, relative(path), MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+    }
+
+    /// A directory of our own.
+    fn mount_point(&mut self, path: &Path) -> io::Result<()> {
+        self.parents(path)?;
+        let path = relative(path);
+        if self.directories.contains(path) { Ok(()) } else { self.directory(path) }
     }
 
     fn parents(&mut self, path: &Path) -> io::Result<()> {
@@ -480,10 +489,7 @@ impl Builder<'_> {
         let fd = openat(&self.root, "dev", flags, Mode::empty())?;
         self.grants.push(Grant { fd, right: Right::Device, directory: true });
         match queues() {
-            Ok((fd, context)) => {
-                self.grants.push(Grant { fd, right: Right::Write, directory: true });
-                self.serve([context]);
-            }
+            Ok(fd) => self.grants.push(Grant { fd, right: Right::Write, directory: true }),
             // A kernel without POSIX message queues.
             Err(Errno::NODEV) => {}
             Err(error) => return Err(error.into()),

@@ -1,14 +1,14 @@
-//! File systems that are made for this run (fsopen(2)).
+//! File systems that are made for this run (mount(2)).
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
+use nix::mount::{MsFlags, mount};
 use nix::sys::sysinfo::sysinfo;
-use rustix::fs::{CWD, Mode, mkdirat};
-use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, fsconfig_create, fsconfig_set_string, fsmount,
-    fsopen, move_mount,
-};
+use nix::unistd::fchdir;
+use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
+use rustix::mount::{MoveMountFlags, move_mount};
 
 use super::clone::clone_by_name;
 use crate::plan::Plan;
@@ -26,34 +26,34 @@ pub struct Own {
 /// One tmpfs for the new root and for what is private: the root is a directory of it, bound onto itself so that it
 /// can be read-only where the rest is not. Mounted in the old tree, so that taking that off takes the rest along;
 /// what is bound from it stays. Not on the old root: what is stacked there would have to be taken off one by one.
-/// Returns the mount, the context that it was made with, and the root.
-pub fn attach_tmpfs(bytes: u64, own: Own) -> io::Result<(OwnedFd, OwnedFd, OwnedFd)> {
+/// Returns the mount and the root, which is the working directory from here on.
+pub fn attach_tmpfs(bytes: u64, own: Own) -> io::Result<(OwnedFd, OwnedFd)> {
     const ROOT: &str = "root";
     // tmpfs counts whole pages.
     let size = bytes.saturating_add(own.bytes.next_multiple_of(PAGE));
     let inodes = tmp_inodes(bytes).saturating_add(64 + 4 * own.names);
-    let options = [("size", size.to_string()), ("nr_inodes", inodes.to_string())];
-    let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-    let (mount, context) = new_filesystem("tmpfs", &options, flags)?;
-    move_mount(&mount, "", CWD, "/dev", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+    let options = format!("size={size},nr_inodes={inodes}");
+    let mount = mount_new("tmpfs", Path::new(OLD), MsFlags::MS_NOSUID | MsFlags::MS_NODEV, &options)?;
     mkdirat(&mount, ROOT, Mode::from_raw_mode(0o755))?;
     let root = clone_by_name(&mount, ROOT)?;
     move_mount(&root, "", &mount, ROOT, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
-    Ok((mount, context, root))
+    fchdir(&root)?;
+    Ok((mount, root))
 }
 
-/// A mount that is nowhere yet, and the context that it was made with, which serves no more.
-pub fn new_filesystem(
-    kind: &str,
-    options: &[(&str, String)],
-    flags: MountAttrFlags,
-) -> rustix::io::Result<(OwnedFd, OwnedFd)> {
-    let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
-    for (key, value) in options {
-        fsconfig_set_string(&context, *key, value)?;
-    }
-    fsconfig_create(&context)?;
-    Ok((fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, flags)?, context))
+/// A directory of the old tree that nothing more is looked up in.
+const OLD: &str = "/dev";
+
+/// A new file system at a path of the host's or of our own making, relative to the working directory. In one call, and
+/// one for the descriptor: fsopen(2) and its like are six, and make a namespace for a moment.
+pub fn mount_new(kind: &str, at: &Path, flags: MsFlags, options: &str) -> rustix::io::Result<OwnedFd> {
+    mount_over(kind, at, flags, options)?;
+    openat(CWD, at, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+}
+
+fn mount_over(kind: &str, at: &Path, flags: MsFlags, options: &str) -> rustix::io::Result<()> {
+    mount(Some(kind), at, Some(kind), flags, Some(options))
+        .map_err(|errno| rustix::io::Errno::from_raw_os_error(errno as i32))
 }
 
 /// A quarter of memory unless asked otherwise.
@@ -67,17 +67,13 @@ fn tmp_inodes(bytes: u64) -> u64 {
     (bytes / 4096).max(1024)
 }
 
-pub fn devpts() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
-    let options = [("ptmxmode", "0666".to_owned()), ("mode", "0620".to_owned())];
-    let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    new_filesystem("devpts", &options, flags)
+pub fn devpts(at: &Path) -> rustix::io::Result<()> {
+    mount_over("devpts", at, MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC, "ptmxmode=0666,mode=0620")
 }
 
 /// The message queues of this IPC namespace. Landlock takes mq_open(3) for an open beneath their file system's root,
 /// which no path leads to; a rule on that inode holds wherever it is mounted, or nowhere. Mounted in the old tree: to
 /// close one that is nowhere takes it down by itself, and with it a second grace period of the kernel's.
-pub fn queues() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
-    let (mount, context) = new_filesystem("mqueue", &[], MountAttrFlags::MOUNT_ATTR_NOSUID)?;
-    move_mount(&mount, "", CWD, "/dev", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
-    Ok((mount, context))
+pub fn queues() -> rustix::io::Result<OwnedFd> {
+    mount_new("mqueue", Path::new(OLD), MsFlags::MS_NOSUID, "")
 }

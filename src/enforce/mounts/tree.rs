@@ -2,14 +2,17 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
 
+use nix::mount::MsFlags;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
 };
 
 use super::Builder;
 use super::clone::{NODEV, NOEXEC, NOSUID, RDONLY, clone, open_tree_clone};
-use super::filesystem::new_filesystem;
+use super::file::relative;
+use super::filesystem::mount_new;
 use crate::plan::Namespace;
 use crate::sys::{self, MountAttr};
 use crate::view::Access;
@@ -65,29 +68,31 @@ impl Builder<'_> {
         }
     }
 
-    pub fn procfs(&mut self, host: &OwnedFd) -> io::Result<OwnedFd> {
-        let flags = RDONLY | NOSUID | NODEV | NOEXEC;
+    /// `made` says whether it is a new one, mounted already, with nothing of the host below.
+    pub fn procfs(&mut self, host: &OwnedFd, at: &Path, made: &mut bool) -> io::Result<OwnedFd> {
         if !self.plan.has(Namespace::Pid) {
-            return clone(host, flags);
+            return clone(host, RDONLY | NOSUID | NODEV | NOEXEC);
         }
         // The host's would show the host's processes: there is nothing to fall back on.
-        let (mount, context) = new_filesystem("proc", &[], MountAttrFlags::from_bits_retain(flags as u32))?;
-        self.serve([context]);
-        Ok(mount)
+        *made = true;
+        self.kernel_filesystem("proc", at)
     }
 
-    /// `fresh` says whether it is a new one, with nothing of the host mounted below.
-    pub fn sysfs(&mut self, host: &OwnedFd, fresh: &mut bool) -> io::Result<OwnedFd> {
-        let flags = RDONLY | NOSUID | NODEV | NOEXEC;
+    /// The same.
+    pub fn sysfs(&mut self, host: &OwnedFd, at: &Path, made: &mut bool) -> io::Result<OwnedFd> {
         if self.plan.has(Namespace::Network) {
-            let made = new_filesystem("sysfs", &[], MountAttrFlags::from_bits_retain(flags as u32));
             // Refused where a container masks parts of /sys ("mount too revealing").
-            if let Ok((mount, context)) = made {
-                self.serve([context]);
-                *fresh = true;
+            if let Ok(mount) = self.kernel_filesystem("sysfs", at) {
+                *made = true;
                 return Ok(mount);
             }
         }
-        clone(host, flags)
+        clone(host, RDONLY | NOSUID | NODEV | NOEXEC)
+    }
+
+    fn kernel_filesystem(&mut self, kind: &str, at: &Path) -> io::Result<OwnedFd> {
+        let flags = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+        self.mount_point(at)?;
+        Ok(mount_new(kind, relative(at), flags, "")?)
     }
 }
