@@ -11,12 +11,13 @@ mod session;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use page::{Kind, Page};
+use page::{Block, Kind, Page};
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Blocks that cannot run here, by page and first line: a new one is put here on purpose.
 const NOT_RUN: &[(&str, &str)] = &[
+    ("explanation/comparison.md", "takes a minute, and the tools to compare with"),
     ("how-to/containers-and-ci.md", "needs root"),
     ("how-to/containers-and-ci.md", "needs a container engine"),
     ("how-to/give-a-secret.md", "needs a registry"),
@@ -122,6 +123,29 @@ fn every_block_is_of_a_kind_that_is_known_and_those_not_run_say_so() {
     let expected: Vec<(String, String)> =
         NOT_RUN.iter().map(|(page, reason)| ((*page).to_owned(), (*reason).to_owned())).collect();
     assert_eq!(not_run, expected);
+}
+
+/// The README's blocks are run by tests/docs.rs (the quick start) or run the tests themselves; the commands in its text
+/// are run here.
+#[test]
+fn the_commands_of_the_readme_run() {
+    let text = fs::read_to_string(Path::new(HERE).join("README.md")).unwrap();
+    let fenced: Vec<String> =
+        page::blocks(&text).into_iter().filter(|block| block.kind.runs()).map(|block| block.text).collect();
+    assert_eq!(fenced.len(), 2, "{fenced:?}");
+    assert!(fenced[0].starts_with("cargo run --release --locked -- --workspace . -- bash -c '"));
+    assert_eq!(fenced[1], "tests/run\n");
+    let make = "printf 'test:\\n\\t@echo tested\\n' >Makefile".to_owned();
+    let mut blocks = vec![Block { kind: Kind::Setup, line: 0, text: make }];
+    for (index, line) in text.lines().enumerate() {
+        let Some(command) = line.strip_prefix("    ").filter(|line| !line.starts_with(' ')) else { continue };
+        let inside = command.contains("CONFINE_NOTE");
+        let text = if inside { format!("confine -w . -- sh -c '{command}'") } else { command.to_owned() };
+        blocks.push(Block { kind: Kind::Script, line: index + 1, text });
+    }
+    assert!(blocks.len() > 2, "the README shows commands");
+    let wrong = session::run(&Page { name: "../README.md".to_owned(), blocks });
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
 /// GitHub's: lower case, blanks to hyphens, no punctuation.

@@ -58,7 +58,7 @@ impl Page {
     }
 }
 
-fn blocks(text: &str) -> Vec<Block> {
+pub fn blocks(text: &str) -> Vec<Block> {
     let mut found: Vec<Block> = Vec::new();
     let mut end = None;
     for (index, line) in text.lines().enumerate() {
