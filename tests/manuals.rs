@@ -133,6 +133,16 @@ fn every_page_named_by_another_exists() {
 }
 
 #[test]
+fn the_index_of_the_documents_names_every_page() {
+    let index = include_str!("../docs/index.md");
+    for page in pages() {
+        let (name, section) = (page.file_stem().unwrap(), page.extension().unwrap());
+        let name = format!("`{}({})`", name.to_str().unwrap(), section.to_str().unwrap());
+        assert!(index.contains(&name), "docs/index.md does not name {name}");
+    }
+}
+
+#[test]
 fn mandoc_finds_nothing_wrong() {
     for page in pages() {
         // Not -W style: it looks for the pages of SEE ALSO on this machine.
