@@ -526,7 +526,7 @@ else
     complete -F _confine -o bashdefault -o default confine
 fi
 
-# By hand: after `--` the line is that of another command, which has its own completion.
+# By hand: after `--` the line is that of another command, which has its own completion; a profile may be the user's own.
 _confine_line() {
     local i
     for ((i = 1; i < COMP_CWORD; i++)); do
@@ -541,6 +541,15 @@ _confine_line() {
         return
     done
     _confine "$@"
+    [[ $3 == --profile ]] && _confine_own_profiles "$2"
+}
+
+_confine_own_profiles() {
+    local file name
+    for file in "${XDG_CONFIG_HOME:-$HOME/.config}"/confine/profiles/*.toml /etc/confine/profiles/*.toml; do
+        name=${file##*/} name=${name%.toml}
+        [[ -e $file && $name == "$1"* ]] && COMPREPLY+=("$name")
+    done
 }
 
 complete -F _confine_line -o bashdefault -o default confine

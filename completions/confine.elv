@@ -136,7 +136,7 @@ set edit:completion:arg-completer[confine] = {|@words|
     $completions[$command]
 }
 
-# By hand: what options take, and after `--` the line of another command, which has its own completion.
+# By hand: what options take, the user's own profiles, and after `--` the line of another command, which has its own completion.
 var confine-values = [
   &-w=path
   &--workspace=path
@@ -178,6 +178,13 @@ var confine-values = [
   &--result=[json]
 ]
 var confine-options~ = $edit:completion:arg-completer[confine]
+fn confine-own-profiles {
+  use path
+  use str
+  for file [~/.config/confine/profiles/*[nomatch-ok].toml /etc/confine/profiles/*[nomatch-ok].toml] {
+    str:trim-suffix (path:base $file) .toml
+  }
+}
 fn confine-line {|@words|
   var last = (- (count $words) 1)
   for i [(range 1 $last)] {
@@ -193,6 +200,9 @@ fn confine-line {|@words|
     edit:complete-filename $words[$last]
   } else {
     all $confine-values[$before]
+    if (eq $before --profile) {
+      confine-own-profiles
+    }
   }
 }
 set edit:completion:arg-completer[confine] = $confine-line~

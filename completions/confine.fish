@@ -201,8 +201,8 @@ complete -c confine -n "__fish_confine_using_subcommand scan" -l separate -d 'Gi
 complete -c confine -n "__fish_confine_using_subcommand scan" -l json -d 'Print one JSON object instead of text'
 complete -c confine -n "__fish_confine_using_subcommand scan" -s h -l help -d 'Print help (see more with \'--help\')'
 
-# By hand: a subcommand is the first word or none, and after `--` the line is that of another command, which has its
-# own completion.
+# By hand: a subcommand is the first word or none, after `--` the line is that of another command, which has its own
+# completion, and a profile may be the user's own.
 function __fish_confine_after_separator
     contains -- -- (commandline -opc)
 end
@@ -224,3 +224,12 @@ function __fish_confine_command_line
 end
 
 complete -c confine -n __fish_confine_after_separator -x -a "(__fish_confine_command_line)"
+
+function __fish_confine_own_profiles
+    set -q XDG_CONFIG_HOME; or set -l XDG_CONFIG_HOME ~/.config
+    for file in $XDG_CONFIG_HOME/confine/profiles/*.toml /etc/confine/profiles/*.toml
+        path basename $file | path change-extension ''
+    end
+end
+
+complete -c confine -n "not __fish_confine_after_separator" -l profile -x -a "(__fish_confine_own_profiles)"
