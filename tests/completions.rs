@@ -22,6 +22,8 @@ impl Terminal {
         let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         fs::create_dir_all(home.join("work/only-directory")).unwrap();
         fs::write(home.join("work/only-file"), "").unwrap();
+        fs::create_dir_all(home.join(".config/confine/profiles")).unwrap();
+        fs::write(home.join(".config/confine/profiles/reading-mine.toml"), "read-only = true\n").unwrap();
         let line = start(shell, &home);
         let terminal = Terminal { home };
         let mut words = vec!["-f", "/dev/null", "new-session", "-d", "-x", "150", "-y", "50", "-c"];
@@ -186,7 +188,7 @@ fn start(shell: &str, home: &Path) -> String {
     }
 }
 
-/// What holds in every shell.
+/// What holds in every shell. A profile is built in, or the user's own.
 fn options_values_and_files_are_completed(shell: &str) -> Terminal {
     let terminal = Terminal::of(shell);
     terminal.completes("confine --w", &["--workspace", "--waive"]);
@@ -195,6 +197,8 @@ fn options_values_and_files_are_completed(shell: &str) -> Terminal {
     terminal.completes("confine -w . --waive proc", &["process-scope", "process-hiding"]);
     terminal.completes("confine -w . --net ho", &["--net host"]);
     terminal.completes("confine -w . --ro only-", &["only-file", "only-directory"]);
+    terminal.completes("confine -w . --profile read", &["read-only", "reading-mine"]);
+    terminal.completes("confine -w . --profile dev-s", &["--profile dev-server"]);
     terminal.completes("confine expl", &["confine explain"]);
     terminal.completes("confine scan --sep", &["confine scan --separate"]);
     terminal.completes("confine -w . -- setpri", &["-- setpriv"]);
