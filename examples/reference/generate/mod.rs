@@ -1,6 +1,7 @@
 //! One page a table. What is said here and not there: what a reader must know to read it.
 
 mod json;
+mod options;
 mod promises;
 mod seccomp;
 mod view;
@@ -10,6 +11,7 @@ use std::path::Path;
 /// Each page by its name below `docs/`, from the tables of the program and the schemas in that directory.
 pub fn files(docs: &Path) -> std::io::Result<Vec<(&'static str, String)>> {
     let pages = vec![
+        ("reference/options.md", options::page()),
         ("reference/promises.md", promises::page()),
         ("reference/system-calls.md", seccomp::page()),
         ("reference/view.md", view::page()),
