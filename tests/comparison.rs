@@ -1,5 +1,5 @@
-//! The table of the comparison is what its script prints, as far as the tests' packages go: no boundary, confine and
-//! bubblewrap. The first column shows that each attempt works.
+//! The table of the comparison is what its script prints, as far as the tests' packages go: no boundary, confine,
+//! bubblewrap and Landlock alone. The first column shows that each attempt works.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ fn columns(text: &str) -> BTreeMap<String, Vec<String>> {
 
 #[test]
 fn the_attempts_made_now_come_out_as_the_table_says() {
-    let tools = ["nothing", "confine", "confine --strict", "bubblewrap"];
+    let tools = ["nothing", "confine", "confine --strict", "bubblewrap", "Landlock alone"];
     let programs = tempdir();
     std::fs::copy(env!("CARGO_BIN_EXE_confine"), programs.join("confine")).unwrap();
     let mut compare = Command::new("python3");
