@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// `confine check` found a default promise that does not hold.
+/// `confine check` found a default promise that does not hold, or `--prove` an attempt that had effect.
 const NOT_ALL_HOLD: u8 = 1;
 
 fn run() -> Result<u8> {
@@ -40,11 +40,15 @@ fn run() -> Result<u8> {
     match parsed.inspect_err(|error| record::refuse_line(std::env::args_os(), error))? {
         Request::Help(text) | Request::Version(text) => print(&text).map(|()| 0),
         Request::Run(invocation) => Ok(commands::run::run(invocation)?),
-        Request::Check { json } => {
-            let checked = commands::check::run(json)?;
+        Request::Check { json, prove } => {
+            let checked = match prove {
+                Some(proof) => commands::prove::run(&proof, json)?,
+                None => commands::check::run(json)?,
+            };
             print(&checked.text)?;
             Ok(if checked.holds { 0 } else { NOT_ALL_HOLD })
         }
+        Request::ProveInside(words) => Ok(commands::prove::inside(&words).map(|()| 0)?),
         Request::Explain { invocation, json } => {
             let explained = commands::explain::run(&invocation, json)?;
             print(&explained.text)?;

@@ -2,6 +2,8 @@
 //! lines, holds no policy, returns `io::Result` and owns the descriptors it makes.
 #![allow(unsafe_code)]
 
+pub mod attempt;
+
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};

@@ -119,7 +119,7 @@ fn the_readme_has_every_subcommand() {
     let command = cli::command();
     assert_eq!(named, command.get_subcommands().map(|sub| sub.get_name()).collect::<Vec<_>>());
     for ((row, _), sub) in rows(text).iter().zip(command.get_subcommands()) {
-        for option in ["json", "separate"] {
+        for option in ["json", "separate", "prove"] {
             let has = sub.get_arguments().any(|arg| arg.get_long() == Some(option));
             assert_eq!(row.contains(&format!("[--{option}]")), has, "{row}: --{option}");
         }

@@ -740,3 +740,28 @@ fn check_tells_what_such_a_host_lacks_and_leaves_nothing_behind() {
         assert_eq!(fs::read_dir(scratch.path("tmp")).unwrap().count(), 0);
     }
 }
+
+#[test]
+fn an_attempt_on_a_waived_promise_is_seen_to_have_its_effect() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        let confine = scratch.confine();
+        let run = |waived: &[&str]| {
+            let command = [confine.to_str().unwrap(), "check", "--prove"];
+            let run = Run::plain(&scratch).command(command.iter().chain(waived));
+            on(&scratch, "listener-held", on(&scratch, kind(who), run)).run()
+        };
+        let outcome = run(WAIVED);
+        for line in [
+            "metadata-scope  change the mode                      waived   shown/file\n",
+            "                a socket that is not shown           waived   the socket in hidden\n",
+        ] {
+            assert!(outcome.out.contains(line), "{who:?}: no {line:?}: {}", outcome.out);
+        }
+        assert!(outcome.ok() && outcome.out.contains("The boundary held"), "{}", outcome.out);
+        let refused = run(&[]);
+        assert_eq!(refused.code(), Some(1), "{}", refused.tell());
+        assert!(refused.out.starts_with("not started: metadata-scope and socket-scope"), "{}", refused.out);
+        assert_eq!(fs::read_dir(scratch.path("tmp")).unwrap().count(), 0);
+    }
+}

@@ -101,6 +101,14 @@ fn check_fits_its_schema() {
 }
 
 #[test]
+fn proofs_fit_their_schema() {
+    let scratch = Scratch::new("prove");
+    fits("prove", &scratch.says("confine check --prove --json", 0));
+    fits("prove", &scratch.says("confine check --prove --json --net host -w w", 0));
+    fits("prove", &scratch.says("confine check --prove --json -w /", 1));
+}
+
+#[test]
 fn scan_fits_its_schema() {
     let scratch = Scratch::new("scan");
     scratch.says("touch w/clean w/.envrc outside && ln outside w/alias", 0);

@@ -63,7 +63,7 @@ pub fn run(build: Build<'_>) -> Command {
             .about("Run COMMAND inside a boundary that neither it nor anything it starts can widen")
             .override_usage(
                 "confine [OPTIONS] -- COMMAND [ARG]...\n       confine explain [OPTIONS] -- COMMAND [ARG]...\n       \
-                 confine check [--json]\n       confine scan [--separate] [--json] DIR...",
+                 confine check [--prove [OPTIONS]] [--json]\n       confine scan [--separate] [--json] DIR...",
             )
             .after_help(AFTER)
             .after_long_help(after_long())
@@ -87,7 +87,9 @@ pub fn explain(build: Build<'_>) -> Command {
 }
 
 pub fn check(build: Build<'_>) -> Command {
-    let command = base("check").arg(arg(&options::JSON, build));
+    let command = base("check")
+        .args(options::RUN.iter().filter(|row| build.has(row)).map(|row| arg(row, build)))
+        .args([arg(&options::PROVE, build), arg(&options::JSON, build)]);
     if !build.texts() {
         return command;
     }
@@ -96,9 +98,10 @@ pub fn check(build: Build<'_>) -> Command {
             .long_about(
                 "Tell, promise by promise, whether this host can keep it and by what, or why not and what would \
                  help; found by doing the whole set-up in a child. Exits 0 when every default promise holds, 1 \
-                 otherwise.",
+                 otherwise. With --prove, which takes the options of a run, attempts to get out are made inside \
+                 the boundary that these options make, each against a victim that is watched from outside.",
             )
-            .override_usage("confine check [--json]")
+            .override_usage("confine check [--json]\n       confine check --prove [OPTIONS] [--json]")
 }
 
 pub fn scan(build: Build<'_>) -> Command {

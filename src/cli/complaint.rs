@@ -74,7 +74,7 @@ pub fn no_workspace(called: &[&str], given: &[OsString], command: &[OsString]) -
 
 /// A line that can be pasted into a shell. Values of --env are left out of it: they may be secrets, and
 /// messages end up in logs.
-fn line(called: &[&str], given: &[OsString], command: Option<&[OsString]>) -> String {
+pub fn line(called: &[&str], given: &[OsString], command: Option<&[OsString]>) -> String {
     let mut text = called.join(" ");
     let mut after_env = false;
     for word in given {

@@ -28,7 +28,11 @@ pub enum Request {
     Run(Invocation),
     Check {
         json: bool,
+        /// With `--prove`, the run whose boundary is to be tried.
+        prove: Option<Box<Proof>>,
     },
+    /// What `check --prove` runs inside: for no one else.
+    ProveInside(Vec<OsString>),
     Explain {
         invocation: Invocation,
         json: bool,
@@ -56,6 +60,17 @@ pub struct Invocation {
     pub command: Vec<OsString>,
 }
 
+/// A run without a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proof {
+    pub policy: Policy,
+    /// Its options, word for word.
+    pub words: Vec<OsString>,
+}
+
+/// Not among the subcommands: nobody calls it but confine itself.
+pub const PROVE_INSIDE: &str = "prove-inside";
+
 const SUBCOMMANDS: [&str; 3] = ["check", "explain", "scan"];
 
 /// The whole command with every text, for help, manual page and completions.
@@ -71,9 +86,10 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>, find: Find<'_>) -> Result
     let words: Vec<OsString> = argv.into_iter().skip(1).collect();
     match words.first().and_then(|word| word.to_str()) {
         Some("help") => parse_help(&words, find),
-        Some("check") => parse_check(&words),
+        Some("check") => parse_check(&words, find),
         Some("explain") => parse_explain(words, find),
         Some("scan") => parse_scan(&words),
+        Some(PROVE_INSIDE) => Ok(Request::ProveInside(words[1..].to_vec())),
         _ => parse_run(words, find),
     }
 }
@@ -108,10 +124,33 @@ fn parse_explain(mut words: Vec<OsString>, find: Find<'_>) -> Result<Request> {
     }
 }
 
-fn parse_check(words: &[OsString]) -> Result<Request> {
+fn parse_check(words: &[OsString], find: Find<'_>) -> Result<Request> {
     match matches(check, &["confine", "check"], &words[1..])? {
         Matched::Text(text) => Ok(*text),
-        Matched::Options(options) => Ok(Request::Check { json: values::flag(&options, "json") }),
+        Matched::Options(options) => {
+            let json = values::flag(&options, "json");
+            let of_run: Vec<OsString> = words[1..]
+                .iter()
+                .filter(|word| !["--prove", "--json"].iter().any(|own| word == own))
+                .cloned()
+                .collect();
+            if values::flag(&options, "prove") {
+                let policy = rules::policy(&layers::gather(&options, find, rules::check)?)?;
+                return Ok(Request::Check { json, prove: Some(Box::new(Proof { policy, words: of_run })) });
+            }
+            if let Some(word) = of_run.first() {
+                return Err(Error::usage(format!(
+                    "check takes {} only with --prove, which tries a run with it",
+                    crate::error::show(word)
+                ))
+                .with_hint(complaint::line(
+                    &["confine", "check", "--prove"],
+                    &words[1..],
+                    None,
+                )));
+            }
+            Ok(Request::Check { json, prove: None })
+        }
     }
 }
 

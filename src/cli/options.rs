@@ -441,6 +441,15 @@ pub const JSON: Row = row(
     "It has a field \"version\", which is 1.",
 );
 
+pub const PROVE: Row = row(
+    PROMISE,
+    "prove",
+    Value::None,
+    "Try to get out of the boundary that the given options make here",
+    "Some seventy attempts, each against a victim that is made for it and watched from outside. Without --workspace \
+     an empty one is made and removed.",
+);
+
 pub const SEPARATE: Row = row(
     WORKSPACE,
     "separate",

@@ -250,8 +250,17 @@ fn bytes_pass_unchanged() {
 
 #[test]
 fn the_other_requests_are_told_apart_by_the_first_word() {
-    assert_eq!(ask("confine check").unwrap(), Request::Check { json: false });
-    assert_eq!(ask("confine check --json").unwrap(), Request::Check { json: true });
+    assert_eq!(ask("confine check").unwrap(), Request::Check { json: false, prove: None });
+    assert_eq!(ask("confine check --json").unwrap(), Request::Check { json: true, prove: None });
+    let Request::Check { json: true, prove: Some(proof) } =
+        ask("confine check --net host --prove --json -C d").unwrap()
+    else {
+        panic!("not a proof");
+    };
+    assert_eq!(
+        (proof.policy.network.net, proof.words),
+        (Net::Host, ["--net", "host", "-C", "d"].map(OsString::from).to_vec())
+    );
     let dirs = vec!["a".into(), "-b".into()];
     assert_eq!(
         ask("confine scan --separate --json a -- -b").unwrap(),
@@ -339,7 +348,11 @@ fn claps_findings_are_told_in_one_line() {
     assert_says("confine -w . -v -v -- true", "--verbose is given more than once | ");
     assert_says("confine -w . --strict=yes -- true", "--strict takes no value | ");
     assert_says("confine check extra", "unexpected word 'extra' | 'confine check --help' lists the options");
-    assert_says("confine check -w . -- x", "unknown option '-w' | 'confine check --help' lists the options");
+    assert_says("confine check -w . -- x", "unexpected word 'x' | 'confine check --help' lists the options");
+    assert_says(
+        "confine check -w .",
+        "check takes '-w' only with --prove, which tries a run with it | confine check --prove -w .",
+    );
     assert_says(
         "confine explain --bogus -w . -- x",
         "unknown option '--bogus' | 'confine explain --help' lists the options",

@@ -3,5 +3,6 @@
 
 pub mod check;
 pub mod explain;
+pub mod prove;
 pub mod run;
 pub mod scan;
