@@ -332,7 +332,7 @@ pub fn supervision(policy: &Policy, host: &Host) -> Option<Supervision> {
         ("--require teardown", required(Promise::Teardown)),
         (
             "process-scope, which Landlock does not keep below ABI 6",
-            host.namespaces() && host.landlock.abi() < 6,
+            host.namespaces() && host.landlock.abi() < promises::SCOPES_ABI,
         ),
         ("--timeout", limits.timeout.is_some()),
         ("--listen", policy.network.listen != Listen::None),

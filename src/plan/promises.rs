@@ -15,7 +15,7 @@ pub enum Outcome {
 }
 
 /// Signal and abstract-socket scopes, Linux 6.12.
-const SCOPES_ABI: u32 = 6;
+pub const SCOPES_ABI: u32 = 6;
 /// Truncation is ruled, Linux 6.2.
 const TRUNCATE_ABI: u32 = 3;
 /// Renaming between directories can be granted, Linux 5.19: below it git and cargo break.
@@ -88,7 +88,8 @@ impl Facts<'_> {
             World::Missing(lack) => {
                 Outcome::Lacking(Lack { why: format!("{why}, and {}", lack.why), help: lack.help.clone() })
             }
-            World::User | World::Privileged => kept(&["view"]),
+            // Whoever asks has seen that there is no view.
+            World::User | World::Privileged => lacking(why, None),
         }
     }
 

@@ -9,7 +9,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, sockopt};
 
 use super::target::Target;
 use super::waiting::Waiting;
-use super::{Answer, Scope, resolve};
+use super::{Answer, Scope, errno, resolve};
 use crate::sys::{self, Notification};
 
 /// sizeof(struct sockaddr_storage).
@@ -54,10 +54,6 @@ pub fn perform(target: &Target<'_>, scope: &Scope, waiting: &Waiting, call: &Not
 /// AF_UNSPEC: reaches nobody (connect(2)).
 fn ends_connection(address: &[u8]) -> bool {
     address.starts_with(&AddressFamily::UNSPEC.as_raw().to_ne_bytes())
-}
-
-fn errno(error: &std::io::Error) -> Errno {
-    Errno::from_io_error(error).unwrap_or(Errno::ACCESS)
 }
 
 /// The port of a `sockaddr_in` or `sockaddr_in6` (ip(7), ipv6(7)): third and fourth byte of both.

@@ -10,7 +10,7 @@ use rustix::fs::{
 use rustix::io::{Errno, Result};
 
 use super::target::Target;
-use super::{Answer, Scope, resolve};
+use super::{Answer, Scope, errno, resolve};
 use crate::sys::{self, Notification};
 
 /// XATTR_SIZE_MAX, linux/limits.h.
@@ -24,24 +24,24 @@ pub fn perform(name: &str, target: &Target<'_>, scope: &Scope, call: &Notificati
     let [a, b, c, d, e, f] = call.arguments;
     let judge = Judge { target, scope };
     match name {
-        "chmod" => judge.at(libc::AT_FDCWD, a, 0)?.chmod(b),
+        "chmod" => judge.at(libc::AT_FDCWD, a)?.chmod(b),
         "fchmod" => judge.descriptor(a)?.chmod(b),
-        "fchmodat" => judge.at(a as i32, b, 0)?.chmod(c),
-        "fchmodat2" => judge.flagged(a as i32, b, d, NOFOLLOW | EMPTY)?.chmod(c),
-        "chown" => judge.at(libc::AT_FDCWD, a, 0)?.chown(b, c),
-        "lchown" => judge.at(libc::AT_FDCWD, a, NOFOLLOW)?.chown(b, c),
+        "fchmodat" => judge.at(a as i32, b)?.chmod(c),
+        "fchmodat2" => judge.flagged(a as i32, b, d)?.chmod(c),
+        "chown" => judge.at(libc::AT_FDCWD, a)?.chown(b, c),
+        "lchown" => judge.flagged(libc::AT_FDCWD, a, NOFOLLOW)?.chown(b, c),
         "fchown" => judge.descriptor(a)?.chown(b, c),
-        "fchownat" => judge.flagged(a as i32, b, e, NOFOLLOW | EMPTY)?.chown(c, d),
+        "fchownat" => judge.flagged(a as i32, b, e)?.chown(c, d),
         "utime" => judge.utime(a, b),
         "utimes" => judge.utimes(libc::AT_FDCWD, a, b),
         "futimesat" => judge.utimes(a as i32, b, c),
         "utimensat" => judge.utimensat(a as i32, b, c, d),
-        "setxattr" => judge.set_attribute(judge.at(libc::AT_FDCWD, a, 0)?, [b, c, d, e]),
-        "lsetxattr" => judge.set_attribute(judge.at(libc::AT_FDCWD, a, NOFOLLOW)?, [b, c, d, e]),
+        "setxattr" => judge.set_attribute(judge.at(libc::AT_FDCWD, a)?, [b, c, d, e]),
+        "lsetxattr" => judge.set_attribute(judge.flagged(libc::AT_FDCWD, a, NOFOLLOW)?, [b, c, d, e]),
         "fsetxattr" => judge.set_attribute(judge.descriptor(a)?, [b, c, d, e]),
         "setxattrat" => judge.set_attribute_at([a, b, c, d, e, f]),
-        "removexattr" => judge.remove_attribute(judge.at(libc::AT_FDCWD, a, 0)?, b),
-        "lremovexattr" => judge.remove_attribute(judge.at(libc::AT_FDCWD, a, NOFOLLOW)?, b),
+        "removexattr" => judge.remove_attribute(judge.at(libc::AT_FDCWD, a)?, b),
+        "lremovexattr" => judge.remove_attribute(judge.flagged(libc::AT_FDCWD, a, NOFOLLOW)?, b),
         "fremovexattr" => judge.remove_attribute(judge.descriptor(a)?, b),
         "removexattrat" => judge.remove_attribute(judge.opened(a as i32, b, c)?, d),
         "ioctl" => judge.ioctl(a, b as u32, c),
@@ -81,39 +81,45 @@ impl Judge<'_> {
         }
     }
 
-    fn at(&self, directory: i32, path: u64, flags: u64) -> Result<Object> {
-        let path = self.target.path(path)?;
-        self.named(directory, &path, flags)
+    fn at(&self, directory: i32, path: u64) -> Result<Object> {
+        self.flagged(directory, path, 0)
     }
 
-    fn named(&self, directory: i32, path: &CString, flags: u64) -> Result<Object> {
-        if path.is_empty() && flags & EMPTY != 0 {
-            return self.allow(self.target.directory(directory)?);
+    /// By path, or by what a descriptor is open on, be it with O_PATH.
+    fn flagged(&self, directory: i32, path: u64, flags: u64) -> Result<Object> {
+        match self.name(path, flags)? {
+            Some((path, follow)) => self.named(directory, &path, follow),
+            None => self.allow(self.target.directory(directory)?),
         }
-        self.allow(resolve::resolve(self.target, directory, path, flags & NOFOLLOW == 0)?)
-    }
-
-    /// With flags of the *at family, of which `known` are allowed. A null path with AT_EMPTY_PATH is an empty one,
-    /// since Linux 6.11.
-    fn flagged(&self, directory: i32, path: u64, flags: u64, known: u64) -> Result<Object> {
-        let flags = flags & 0xffff_ffff;
-        if flags & !known != 0 {
-            return Err(Errno::INVAL);
-        }
-        if path == 0 && flags & EMPTY != 0 {
-            return self.allow(self.target.directory(directory)?);
-        }
-        self.at(directory, path, flags)
     }
 
     /// Younger calls, whose empty path means a descriptor that was opened for more than its name.
     fn opened(&self, directory: i32, path: u64, flags: u64) -> Result<Object> {
-        let known = flags & 0xffff_ffff & !(NOFOLLOW | EMPTY) == 0;
-        if known && flags & EMPTY != 0 && directory >= 0 && (path == 0 || self.target.path(path)?.is_empty())
-        {
-            return self.descriptor(directory as u64);
+        match self.name(path, flags)? {
+            Some((path, follow)) => self.named(directory, &path, follow),
+            None if directory >= 0 => self.descriptor(directory as u64),
+            None => self.allow(self.target.directory(directory)?),
         }
-        self.flagged(directory, path, flags, NOFOLLOW | EMPTY)
+    }
+
+    /// The path that a call of the *at family names, and whether a link in its last place is followed; None for the
+    /// descriptor itself. The only place where either is read, and each once: between two readings another thread
+    /// could turn one kind of name into the other. A null path with AT_EMPTY_PATH is an empty one, since Linux 6.11.
+    fn name(&self, path: u64, flags: u64) -> Result<Option<(CString, bool)>> {
+        let flags = flags & 0xffff_ffff;
+        if flags & !(NOFOLLOW | EMPTY) != 0 {
+            return Err(Errno::INVAL);
+        }
+        let empty = flags & EMPTY != 0;
+        if path == 0 && empty {
+            return Ok(None);
+        }
+        let path = self.target.path(path)?;
+        Ok((!empty || !path.is_empty()).then_some((path, flags & NOFOLLOW == 0)))
+    }
+
+    fn named(&self, directory: i32, path: &CString, follow: bool) -> Result<Object> {
+        self.allow(resolve::resolve(self.target, directory, path, follow)?)
     }
 
     fn numbers<const N: usize>(&self, address: u64) -> Result<[i64; N]> {
@@ -132,7 +138,7 @@ impl Judge<'_> {
             let [access, modification] = self.numbers(times)?;
             stamps([access, 0, modification, 0])
         };
-        self.at(libc::AT_FDCWD, path, 0)?.touch(&times)
+        self.at(libc::AT_FDCWD, path)?.touch(&times)
     }
 
     fn utimes(&self, directory: i32, path: u64, times: u64) -> Answer {
@@ -149,7 +155,7 @@ impl Judge<'_> {
         let object = if path == 0 && directory != libc::AT_FDCWD {
             self.descriptor(directory as u64)?
         } else {
-            self.at(directory, path, 0)?
+            self.at(directory, path)?
         };
         object.touch(&times)
     }
@@ -163,7 +169,7 @@ impl Judge<'_> {
             }
             self.descriptor(directory as u64)?
         } else {
-            self.flagged(directory, path, flags, NOFOLLOW | EMPTY)?
+            self.flagged(directory, path, flags)?
         };
         object.touch(&times)
     }
@@ -204,7 +210,7 @@ impl Judge<'_> {
         let mut bytes = self.target.read(value, read)?;
         bytes.resize(length.max(8), 0);
         let object = self.descriptor(descriptor)?;
-        sys::set_inode_attribute(object.reopen()?.as_fd(), request, &bytes).map_err(errno)
+        sys::set_inode_attribute(object.reopen()?.as_fd(), request, &bytes).map_err(|error| errno(&error))
     }
 
     fn file_setattr(&self, [directory, path, value, size, flags]: [u64; 5]) -> Answer {
@@ -216,7 +222,7 @@ impl Judge<'_> {
         let bytes = self.target.read(value, size)?;
         let object = self.opened(directory as i32, path, flags)?;
         let path = CString::new(object.path()?).map_err(|_| Errno::INVAL)?;
-        sys::file_setattr(&path, &bytes).map_err(errno)
+        sys::file_setattr(&path, &bytes).map_err(|error| errno(&error))
     }
 }
 
@@ -278,8 +284,4 @@ fn stamps([access, access_ns, modification, modification_ns]: [i64; 4]) -> Times
         last_access: Timespec { tv_sec: access, tv_nsec: access_ns },
         last_modification: Timespec { tv_sec: modification, tv_nsec: modification_ns },
     }
-}
-
-fn errno(error: std::io::Error) -> Errno {
-    Errno::from_io_error(&error).unwrap_or(Errno::PERM)
 }

@@ -23,6 +23,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use rustix::io::Errno;
+
 use crate::enforce::seccomp::{self, Arch};
 use crate::sys::{self, Notification};
 pub use scope::{Internet, Scope};
@@ -35,10 +37,13 @@ const WAITING: usize = 128;
 
 type Answer = rustix::io::Result<()>;
 
+/// What the kernel said; where it was not the kernel, a denial.
+fn errno(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::PERM)
+}
+
 pub struct Broker {
     listener: OwnedFd,
-    /// The /proc of the PID namespace that this process is in.
-    proc: OwnedFd,
     scope: Scope,
     names: HashMap<u32, &'static str>,
     workers: AtomicUsize,
@@ -46,10 +51,10 @@ pub struct Broker {
 }
 
 impl Broker {
-    pub fn new(listener: OwnedFd, proc: OwnedFd, scope: Scope, arch: Arch) -> Broker {
+    pub fn new(listener: OwnedFd, scope: Scope, arch: Arch) -> Broker {
         let brokered = seccomp::rows(arch).filter(|(group, _)| group.errno == seccomp::BROKER);
         let names = brokered.filter_map(|(_, row)| Some((row.number(arch)?, row.name))).collect();
-        Broker { listener, proc, scope, names, workers: AtomicUsize::new(0), waiting: Waiting::default() }
+        Broker { listener, scope, names, workers: AtomicUsize::new(0), waiting: Waiting::default() }
     }
 
     /// Answers until nobody is left to ask. A broker that cannot go on ends this process, and with it the tree.
@@ -94,7 +99,7 @@ impl Broker {
         }
         if self.workers.fetch_add(1, Ordering::Relaxed) >= WAITING {
             self.workers.fetch_sub(1, Ordering::Relaxed);
-            return self.answer(&call, Err(rustix::io::Errno::AGAIN));
+            return self.answer(&call, Err(Errno::AGAIN));
         }
         let broker = Arc::clone(self);
         let spawned = thread::Builder::new().spawn(move || {
@@ -103,24 +108,22 @@ impl Broker {
         });
         if spawned.is_err() {
             self.workers.fetch_sub(1, Ordering::Relaxed);
-            self.answer(&call, Err(rustix::io::Errno::AGAIN));
+            self.answer(&call, Err(Errno::AGAIN));
         }
     }
 
     fn perform(&self, name: Option<&str>, call: &Notification) -> Answer {
-        if name == Some("listen") {
-            return listen::perform(&self.listener, &self.proc, &self.scope, call);
-        }
         let target = Target::open(call, &self.listener)?;
         match name {
+            Some("listen") => listen::perform(&target, &self.scope, call),
             Some("connect") => connect::perform(&target, &self.scope, &self.waiting, call),
             Some(name) => metadata::perform(name, &target, &self.scope, call),
-            None => Err(rustix::io::Errno::NOSYS),
+            None => Err(Errno::NOSYS),
         }
     }
 
     fn answer(&self, call: &Notification, answer: Answer) {
-        let errno = answer.err().map_or(0, rustix::io::Errno::raw_os_error);
+        let errno = answer.err().map_or(0, Errno::raw_os_error);
         // Gone meanwhile: nobody waits.
         let _ = sys::answer_notification(self.listener.as_fd(), call.id, errno);
     }

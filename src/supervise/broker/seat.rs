@@ -53,7 +53,6 @@ impl Seat {
     fn serve(self, scope: Scope, arch: Arch) -> io::Result<()> {
         drop(self.inner);
         let outer = self.outer;
-        let proc = OwnedFd::from(std::fs::File::open("/proc")?);
         let thread = thread::Builder::new().name("broker".to_owned());
         let run = move || {
             // The monitor may need some; the broker does no more than the command could.
@@ -63,7 +62,7 @@ impl Seat {
             let Ok(listener) = receive(&outer) else { return };
             if send(&outer, b"!", SendFlags::NOSIGNAL).is_ok() {
                 drop(outer);
-                Broker::new(listener, proc, scope, arch).serve();
+                Broker::new(listener, scope, arch).serve();
             }
         };
         thread.spawn(run).map(drop)
