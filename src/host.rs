@@ -200,19 +200,48 @@ fn lack(what: &str, step: &str, error: io::Error) -> Lack {
     Lack { why: format!("{what} not to be had here ({step}: {})", crate::error::describe(&error)), help }
 }
 
-/// The rule of Ubuntu's own profiles: nothing is confined, user namespaces are allowed.
+/// The packaged profile, for the path that this program has.
 fn apparmor_profile() -> String {
     let program = std::env::current_exe().unwrap_or_else(|_| "/usr/bin/confine".into());
     let quoted = crate::error::paste(program.as_os_str());
     format!(
-        "printf 'abi <abi/4.0>,\\nprofile confine \"%s\" flags=(unconfined) {{ userns, }}\\n' {quoted} | sudo tee \
-         /etc/apparmor.d/confine && sudo apparmor_parser -r /etc/apparmor.d/confine"
+        "printf '{}' {quoted} | sudo tee /etc/apparmor.d/confine && sudo apparmor_parser -r /etc/apparmor.d/confine",
+        profile_format()
     )
+}
+
+/// As a format of printf(1), the path being its argument: the comments and the variable for the packaged paths left
+/// out.
+fn profile_format() -> String {
+    const PACKAGED: &str = include_str!("../packaging/apparmor/confine");
+    const PATHS: &str = "@{confine}";
+    let said = |line: &&str| !line.is_empty() && !line.starts_with('#') && !line.starts_with(PATHS);
+    PACKAGED.lines().filter(said).map(|line| line.replace(PATHS, "\"%s\"") + "\\n").collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_profile_that_is_printed_is_the_packaged_one() {
+        let printed = profile_format();
+        let lines: Vec<&str> = printed.split("\\n").map(str::trim).collect();
+        assert_eq!(
+            lines,
+            [
+                "abi <abi/4.0>,",
+                "include <tunables/global>",
+                "profile confine \"%s\" flags=(unconfined) {",
+                "userns,",
+                "include if exists <local/confine>",
+                "}",
+                "",
+            ]
+        );
+        // Nothing that printf or the shell would take for its own.
+        assert!(printed.matches('%').count() == 1 && !printed.contains('\''), "{printed}");
+    }
 
     #[test]
     fn a_release_is_read_up_to_its_patch_level() {
