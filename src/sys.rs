@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 pub mod attempt;
+pub mod socket;
 
 use std::ffi::CStr;
 use std::io;
@@ -355,13 +356,6 @@ pub fn make_interrupting(signal: libc::c_int) -> io::Result<()> {
 pub fn signal_thread(thread: libc::pid_t, signal: libc::c_int) -> io::Result<()> {
     // SAFETY: three integers; the kernel checks them.
     check(unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, signal) }).map(drop)
-}
-
-/// connect(2) with an address as it stood in another process's memory.
-pub fn connect(socket: BorrowedFd<'_>, address: &[u8]) -> io::Result<()> {
-    let length = address.len() as libc::socklen_t;
-    // SAFETY: the descriptor is open while borrowed, and the kernel reads `length` bytes of the slice.
-    check(unsafe { libc::connect(socket.as_raw_fd(), address.as_ptr().cast(), length) }.into()).map(drop)
 }
 
 /// Sets inode attributes by an ioctl that reads `value` (FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR).

@@ -170,29 +170,6 @@ fn promises_have_their_names_and_their_order_everywhere() {
     assert_eq!(named, promises());
 }
 
-#[test]
-fn what_this_version_refuses_is_said_to_be_refused() {
-    const REFUSED: &[(&[&str], &str)] = &[(&["--loopback", "host"], "--loopback private|off|host")];
-    for (words, _) in REFUSED {
-        let scratch = readme_command::Scratch::new();
-        let output = scratch.confine(words).args(["--", "touch", "started"]).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(said.contains("is not available in this version"), "{words:?}: {said}");
-        assert_eq!(output.status.code(), Some(125), "{words:?}");
-        assert!(!scratch.workspace().join("started").exists(), "{words:?}");
-    }
-    let expected: Vec<&str> = REFUSED.iter().map(|(_, option)| *option).collect();
-    for rows in [rows(section(README, "## Options", "##")), items(section(MANUAL, ".Sh OPTIONS", ".Sh"))] {
-        let said = |text: &str| {
-            let text = text.replace('\n', " ").to_lowercase();
-            text.contains("refused by this version")
-        };
-        let refused: Vec<&str> =
-            rows.iter().filter(|(_, text)| said(text)).map(|(name, _)| name.as_str()).collect();
-        assert_eq!(refused, expected);
-    }
-}
-
 /// The steps of `enforce::apply` in the words of the manual page; a new call there needs its item here and there.
 const STEPS: &[(&str, &str)] = &[
     ("raise_oom_score(", "when memory runs out"),

@@ -699,8 +699,13 @@ fn a_private_loopback_that_cannot_be_had_is_told() {
         assert!(checked.out.contains("\nloopback    none inside"), "{}", checked.tell());
         let noted = poor(&scratch).shell("cat $CONFINE_NOTE").out;
         assert!(noted.contains("a private loopback needs a network namespace"), "{noted}");
-        let refused = poor(&scratch).options(["--loopback", "host"]).shell("true");
-        assert_refused(&refused, &["--loopback host", "every interface"], &["--connect PORT"]);
+        // Nor can the host's be given where nobody can be asked.
+        let run = poorest(&scratch, "listener-held").options(WAIVED).options(["--loopback", "host"]);
+        assert_refused(
+            &run.shell("true"),
+            &["--loopback host needs a broker, which cannot be had here", "device or resource busy"],
+            &[],
+        );
         // The twin on the ordinary host.
         let ordinary = Run::confined(&scratch).shell("cat $CONFINE_NOTE").out;
         assert!(

@@ -278,7 +278,7 @@ fn a_refusal_is_in_the_status_line_whichever_step_it_comes_from() {
         for (options, command, code, sequence) in [
             ("--ro /nonexistent", "true", 125, &["refused"][..]),
             ("--namespaces off --state s", "true", 125, &["refused"]),
-            ("--loopback host", "true", 125, &["refused"]),
+            ("--waive alias-free --user 1:1 --namespaces off", "true", 125, &["refused"]),
             (from_outside.as_str(), "true", 125, &["refused"]),
             ("", "no-such-command", 127, &["started", "refused"]),
             ("", "/etc/passwd", 126, &["started", "refused"]),
@@ -428,6 +428,14 @@ fn the_note_explains_the_errno_of_every_denial_of_the_network() {
             denial("NETWORK", &["autobind-listen", "127.0.0.1"]),
         ];
         assert_explained(&mut findings, &scratch, &port, ruled);
+        let loopback = ["--loopback", "host"].map(OsString::from);
+        let by_address = vec![
+            denial("NETWORK", &["tcp", "192.0.2.1", "80"]),
+            denial("NETWORK", &["udp", "127.0.0.1", "9"]),
+            denial("NETWORK", &["bind-listen", "0.0.0.0", "0"]),
+            denial("NETWORK", &["autobind-listen", "127.0.0.1"]),
+        ];
+        assert_explained(&mut findings, &scratch, &loopback, by_address);
     }
     findings.settle();
 }

@@ -99,6 +99,11 @@ fn what_the_options_grant_is_granted_and_no_failure() {
         let (outcome, object) = proved(&scratch, &["--net", "host"]);
         assert_eq!(with(&object, "granted"), ["TCP", "UDP"], "{}", outcome.tell());
         assert!(outcome.ok(), "{}", outcome.tell());
+        for tier in ["auto", "off"] {
+            let (outcome, object) = proved(&scratch, &["--loopback", "host", "--namespaces", tier]);
+            assert_eq!(with(&object, "granted"), ["TCP"], "{}", outcome.tell());
+            assert!(outcome.ok() && with(&object, "works").contains(&"own loopback"), "{}", outcome.tell());
+        }
         let (outcome, object) = proved(&scratch, &["--allow", "userns"]);
         let namespaces = ["unshare a user namespace", "clone a user namespace", "clone3 a user namespace"];
         assert_eq!(with(&object, "granted"), namespaces, "{}", outcome.tell());

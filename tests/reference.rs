@@ -121,9 +121,14 @@ fn scan_fits_its_schema() {
 #[test]
 fn explain_fits_its_schema() {
     let scratch = Scratch::new("explain");
-    for options in
-        ["", "--max-memory 1G --timeout 1h", "--connect 443 --listen 80", "--namespaces off", "--strict"]
-    {
+    for options in [
+        "",
+        "--max-memory 1G --timeout 1h",
+        "--connect 443 --listen 80",
+        "--loopback host",
+        "--namespaces off",
+        "--strict",
+    ] {
         fits("explain", &scratch.says(&format!("confine explain --json -w w -C w {options} -- true"), 0));
     }
     fits("explain", &scratch.says("confine explain --json --profile mcp", 0));

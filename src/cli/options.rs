@@ -211,7 +211,8 @@ pub const RUN: &[Row] = &[
         Value::OneOf("private|off|host", &["private", "off", "host"]),
         "Which loopback COMMAND has while --net is none",
         "private (the default): its own 127.0.0.1, ::1 and localhost. off: no network device that is up. host: \
-         the host's local services.",
+         the host's, over TCP: every local service is reachable, and COMMAND can serve there. Dangerous where a \
+         service trusts whoever comes by 127.0.0.1; needs a parent, which connects and rules listen.",
     ),
     row(
         NETWORK,

@@ -183,6 +183,11 @@ fn network(given: &Given) -> Result<Network> {
             .with_hint(format!("--{other} uses the host's network, its loopback included: drop --loopback"));
         return Err(given.told("loopback", error));
     }
+    if network.listen != Listen::None && network.loopback == Loopback::Host {
+        return Err(Error::usage("--listen and --loopback host contradict each other").with_hint(
+            "--loopback host lets COMMAND serve on loopback addresses; --listen PORT alone serves on every address",
+        ));
+    }
     Ok(network)
 }
 

@@ -195,6 +195,16 @@ fn network(plan: &Plan) -> String {
     match (plan.process.seccomp.inet, plan.has(Namespace::Network)) {
         (Inet::All, true) => "none but a private loopback".to_owned(),
         (Inet::All, false) => "the host's".to_owned(),
+        (Inet::Loopback, _) => {
+            let ports = plan.world.ruleset.connect.as_deref().unwrap_or_default();
+            let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+            let more = if ports.is_empty() {
+                String::new()
+            } else {
+                format!("; to port {} of any address", ports.join(", "))
+            };
+            format!("the host's loopback, TCP only, every service there included{more}; no UDP")
+        }
         (Inet::Tcp, _) => {
             let ports = plan.world.ruleset.connect.as_deref().unwrap_or_default();
             let list = |ports: &[u16]| ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");

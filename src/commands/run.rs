@@ -83,7 +83,7 @@ pub fn enter(policy: &Policy, timings: &mut Timings) -> Result<Entered> {
     if policy.user.is_some() && host.uid != 0 {
         return Err(Error::refused("--user is for root"));
     }
-    if policy.network.listen != Listen::None {
+    if policy.network.listen != Listen::None || policy.network.grants_loopback() {
         host.look_for_broker();
     }
     let wanted = plan::wanted_of_tree(&policy.limits, &host);

@@ -39,7 +39,7 @@ use crate::supervise::surroundings::Surroundings;
 use crate::supervise::{self, Role};
 use crate::sys;
 use crate::view::caller::Caller;
-use crate::view::{Access, Backing, View};
+use crate::view::{Access, Backing, Place, View};
 
 /// Everything a run needs besides the plan: what is open, and what must not be written down.
 pub struct Run<'a> {
@@ -213,14 +213,21 @@ fn broker_scope(plan: &Plan, view: &View) -> Scope {
     let internet = match (plan.process.seccomp.inet, &plan.world.ruleset.connect) {
         (Inet::All, _) => Internet::Anywhere,
         (Inet::Tcp, Some(ports)) => Internet::Ports(ports.clone()),
+        (Inet::Loopback, ports) => Internet::Loopback(ports.clone().unwrap_or_default()),
         _ => Internet::Nowhere,
     };
     let serving = match &plan.world.ruleset.bind {
         _ if !plan.process.seccomp.broker.listen => Internet::Nowhere,
+        _ if plan.process.seccomp.inet == Inet::Loopback => Internet::Loopback(Vec::new()),
         None => Internet::Anywhere,
         Some(ports) => Internet::Ports(ports.clone()),
     };
-    Scope::new(writable_roots(view), view.foreign_sockets.clone(), internet).serving(serving)
+    // In a view the private places too: what listens there is the command's own.
+    let viewed = plan.has(Namespace::Mount);
+    let writable =
+        |place: &&Place| place.access == Access::Write && (viewed || place.backing == Backing::Bind);
+    let roots = view.places().filter(writable).map(|place| place.path.clone()).collect();
+    Scope::new(roots, view.foreign_sockets.clone(), internet).serving(serving)
 }
 
 fn native() -> Result<seccomp::Arch> {

@@ -200,6 +200,7 @@ impl Plan {
         refuse::without_view(view, host)?;
         let inet = match (policy.network.net, policy.network.is_ruled(), policy.network.loopback) {
             (Net::Host, ..) => seccomp::Inet::All,
+            (Net::None, _, Loopback::Host) => seccomp::Inet::Loopback,
             (Net::None, true, _) => seccomp::Inet::Tcp,
             (Net::None, false, Loopback::Private) if namespaces.contains(&Namespace::Network) => {
                 seccomp::Inet::All
@@ -207,16 +208,25 @@ impl Plan {
             (Net::None, false, _) => seccomp::Inet::None,
         };
         let serves = policy.network.listen != Listen::None;
-        let ports = inet == seccomp::Inet::Tcp;
+        let loopback = inet == seccomp::Inet::Loopback;
+        let ports = loopback || inet == seccomp::Inet::Tcp;
+        // Nothing but the broker connects on the host's loopback; where Landlock has the rule, it says so too.
+        let ruled = ports && (!loopback || host.landlock.abi() >= promises::PORTS_ABI);
+        let brokered = host.brokered();
         let rules = seccomp::Rules {
             inet,
             sysv_ipc: namespaces.contains(&Namespace::Ipc),
             namespaces: policy.allow.contains(&Allowance::Userns),
             // Without a parent listen(2) cannot be told apart by family, and a socket that was never bound
             // listens on a port of the kernel's choice.
-            listen: !ports || serves,
-            broker: seccomp::Brokered { listen: serves, ..host.brokered() },
-            unix_datagrams: policy.allow.contains(&Allowance::UnixDatagram),
+            listen: !ports || serves || loopback,
+            broker: seccomp::Brokered {
+                metadata: brokered.metadata,
+                connect: brokered.connect || loopback,
+                listen: serves || loopback,
+            },
+            // Asked about connect(2) for the sake of addresses, the broker is not what keeps datagrams in.
+            unix_datagrams: policy.allow.contains(&Allowance::UnixDatagram) || loopback && !brokered.connect,
             own_processes: namespaces.contains(&Namespace::Pid),
         };
         Ok(Plan {
@@ -227,9 +237,11 @@ impl Plan {
                 view: view.places().cloned().collect(),
                 ruleset: Ruleset {
                     abi: host.landlock.abi(),
-                    connect: ports.then(|| policy.network.connect.iter().copied().collect()),
+                    connect: ruled.then(|| policy.network.connect.iter().copied().collect()),
                     bind: match &policy.network.listen {
                         Listen::Any => None,
+                        // A bound socket takes no connection before it listens, and that the broker rules.
+                        Listen::None if loopback => None,
                         Listen::None => ports.then(Vec::new),
                         Listen::Ports(list) => Some(list.iter().copied().collect()),
                     },
@@ -290,7 +302,7 @@ pub struct Promises {
 
 /// The part of the decision that needs no view: a run that is refused here has looked at nothing yet.
 pub fn promises(policy: &Policy, host: &Host) -> Result<Promises> {
-    refuse::unbuilt(policy)?;
+    refuse::without_broker(policy, host)?;
     let namespaces = namespaces(policy, host, supervision(policy, host).is_some());
     let (mut kept, mut waived, mut lacking) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
     for (promise, outcome) in outcomes(policy, host, &namespaces) {
@@ -336,6 +348,7 @@ pub fn supervision(policy: &Policy, host: &Host) -> Option<Supervision> {
         ),
         ("--timeout", limits.timeout.is_some()),
         ("--listen", policy.network.listen != Listen::None),
+        ("--loopback host, which the broker rules by address", policy.network.grants_loopback()),
         ("metadata-scope, which needs a broker without namespaces", host.brokered().metadata),
         ("socket-scope, which needs a broker without namespaces", host.brokered().connect),
         (

@@ -134,6 +134,24 @@ fn network(note: &mut Note, plan: &Plan) {
             note.line("      start your own inside");
         }
         (Inet::All, false) => note.line("  the host's"),
+        (Inet::Loopback, _) => {
+            note.line(
+                "  TCP on 127.0.0.1 and ::1 of the host: its services are reached, and yours are by them",
+            );
+            note.line(
+                "    EACCES on connect: another address; ask for `--connect PORT` (TCP) or `--net host`",
+            );
+            note.line("    EACCES on listen: bind to 127.0.0.1 or ::1 first, and to no other address");
+            note.line(
+                "    EINVAL on listen while the socket connects; EPERM on choosing a device or a route",
+            );
+            let ports = plan.world.ruleset.connect.as_deref().unwrap_or_default();
+            if !ports.is_empty() {
+                let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+                note.line(&format!("  connections over TCP to port {} of any address", ports.join(", ")));
+            }
+            note.line("    EPROTONOSUPPORT or EAFNOSUPPORT: UDP and all other protocols");
+        }
         (Inet::Tcp, _) => {
             let ports = plan.world.ruleset.connect.as_deref().unwrap_or_default();
             let ports: Vec<String> = ports.iter().map(u16::to_string).collect();

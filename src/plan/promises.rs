@@ -21,7 +21,7 @@ const TRUNCATE_ABI: u32 = 3;
 /// Renaming between directories can be granted, Linux 5.19: below it git and cargo break.
 const REFER_ABI: u32 = 2;
 /// TCP ports, Linux 6.7.
-const PORTS_ABI: u32 = 4;
+pub const PORTS_ABI: u32 = 4;
 
 /// Every promise, in the order in which they are documented.
 pub fn outcomes(policy: &Policy, host: &Host, namespaces: &[Namespace]) -> Vec<(Promise, Outcome)> {
@@ -101,18 +101,15 @@ impl Facts<'_> {
         if self.policy.network.net == Net::Host {
             return kept(&["seccomp"]);
         }
-        if let (Some(Abilities { connect: Err(why), .. }), true) =
-            (&self.host.broker, self.policy.network.listen != Listen::None)
-        {
-            return lacking(&format!("ruling listen needs a broker, which cannot be had here ({why})"), None);
-        }
-        if self.policy.network.is_ruled() {
-            return match landlock_lack(self.host.landlock, PORTS_ABI, "ruling TCP ports") {
-                None if self.policy.network.listen != Listen::None => {
-                    kept(&["landlock", "seccomp", "broker"])
-                }
+        let network = &self.policy.network;
+        let brokered = network.listen != Listen::None || network.grants_loopback();
+        let ports = landlock_lack(self.host.landlock, PORTS_ABI, "ruling TCP ports");
+        if network.is_ruled() || network.grants_loopback() {
+            return match ports {
+                None if brokered => kept(&["landlock", "seccomp", "broker"]),
                 None => kept(&["landlock", "seccomp"]),
-                Some(lack) => Outcome::Lacking(lack),
+                Some(lack) if network.is_ruled() => Outcome::Lacking(lack),
+                Some(_) => kept(&["seccomp", "broker"]),
             };
         }
         if self.namespaces.contains(&Namespace::Network) {

@@ -2,19 +2,22 @@
 
 use crate::error::{Error, Result, paste, show};
 use crate::host::{Host, Lack, World};
-use crate::policy::{Git, Hardlinks, Loopback, Policy, Promise};
+use crate::policy::{Git, Hardlinks, Listen, Policy, Promise};
+use crate::supervise::broker::probe::Abilities;
 use crate::view::{Access, Backing, Place, Root, View};
 
-/// What this version cannot do safely yet.
-pub fn unbuilt(policy: &Policy) -> Result<()> {
-    if policy.network.loopback == Loopback::Host {
-        // listen(2) on a socket that was never bound takes every interface, and nothing here rules bind(2) by address.
-        return Err(Error::refused(
-            "--loopback host is not available in this version: a server inside would be open to every interface",
-        )
-        .with_hint("reach a service of this host with `--connect PORT`"));
+/// Options that open something which nothing but a broker narrows: no waiver makes one.
+pub fn without_broker(policy: &Policy, host: &Host) -> Result<()> {
+    let options = [
+        ("--loopback host", policy.network.grants_loopback()),
+        ("--listen", policy.network.listen != Listen::None),
+    ];
+    match (&host.broker, options.iter().find(|(_, asked)| *asked)) {
+        (Some(Abilities { connect: Err(why), .. }), Some((option, _))) => {
+            Err(Error::refused(format!("{option} needs a broker, which cannot be had here ({why})")))
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Every promise that is lacking in one message, so that one look says all that must be decided.

@@ -142,7 +142,12 @@ pub struct Network {
 impl Network {
     /// Whether the run has nothing to do with the host's network.
     pub fn is_own(&self) -> bool {
-        self.net == Net::None && !self.is_ruled() && self.loopback != Loopback::Host
+        self.net == Net::None && !self.is_ruled() && !self.grants_loopback()
+    }
+
+    /// Whether the host's loopback is granted, and not all of its network.
+    pub fn grants_loopback(&self) -> bool {
+        self.net == Net::None && self.loopback == Loopback::Host
     }
 
     /// Whether TCP ports of the host's network are granted one by one.

@@ -9,6 +9,7 @@ static const struct {
 	{"vforked", vforked}, {"undumpable", undumpable}, {"race", race}, {"executes", executes}, {"tables", tables},
 	{"repeat", repeat}, {"reach", reach}, {"serve-self", serve_self}, {"full", full}, {"interrupted", interrupted},
 	{"pass-rights", pass_rights}, {"datagrams", datagrams}, {"kinds", kinds}, {"table-socket", table_socket}, {"inet", inet},
+	{"race-listen", race_listen},
 };
 
 int main(int argc, char **argv)

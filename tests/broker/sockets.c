@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -237,5 +238,81 @@ int inet(char **a)
 		print_result(*a, "mapped", connect(socket(AF_INET6, SOCK_STREAM, 0), (void *)&v6, sizeof v6));
 	}
 	print_result("udp", "socket", socket(AF_INET, SOCK_DGRAM, 0));
+	return 0;
+}
+
+/* PORT MILLISECONDS: one socket bound to that port of every address or of the loopback, whose local address other threads have set to the loopback and
+   taken away again, by every call that may do so, while this one listens. Prints how often that worked, and how often the socket
+   was then bound to another address. A socket that got to listen is used up. */
+static struct sockaddr_in closed_port;
+static volatile int contested, over;
+static void *reconnects(void *unused)
+{
+	struct sockaddr none = {.sa_family = AF_UNSPEC};
+
+	while (!over) {
+		connect(contested, (void *)&closed_port, sizeof closed_port);
+		connect(contested, &none, sizeof none);
+	}
+	return unused;
+}
+static void *shuts(void *unused)
+{
+	while (!over) {
+		shutdown(contested, SHUT_RDWR);
+		send(contested, "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	}
+	return unused;
+}
+static double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
+}
+int race_listen(char **a)
+{
+	struct sockaddr_in bound = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(a[0]))}, where;
+	double end = now() + atoi(a[1]);
+	long tried = 0, listened = 0, open = 0, turn = 0;
+	pthread_t others[3];
+	int on = 1;
+
+	closed_port = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(1), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	contested = -1;
+	pthread_create(&others[0], NULL, reconnects, NULL);
+	pthread_create(&others[1], NULL, reconnects, NULL);
+	pthread_create(&others[2], NULL, shuts, NULL);
+	while (now() < end) {
+		int fd = socket(AF_INET, SOCK_STREAM, 0);
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+		setsockopt(fd, IPPROTO_TCP, 30 /* TCP_FASTOPEN_CONNECT */, &on, sizeof on);
+		/* Every other one is free to listen, but for those who connect it. */
+		bound.sin_addr.s_addr = htonl(turn++ % 2 ? INADDR_LOOPBACK : INADDR_ANY);
+		if (fd < 0)
+			return -1;
+		if (bind(fd, (void *)&bound, sizeof bound) < 0) {
+			/* Another thread is in a call on the last one still. */
+			if (errno != EADDRINUSE)
+				return -1;
+			close(fd);
+			continue;
+		}
+		contested = fd;
+		for (int i = 0; i < 200 && now() < end; i++, tried++)
+			if (listen(fd, 4) == 0) {
+				socklen_t length = sizeof where;
+				listened++;
+				open += getsockname(fd, (void *)&where, &length) == 0 && where.sin_addr.s_addr != htonl(INADDR_LOOPBACK);
+				break;
+			}
+		contested = -1;
+		close(fd);
+	}
+	over = 1;
+	for (int i = 0; i < 3; i++)
+		pthread_join(others[i], NULL);
+	printf("tried %ld, listened %ld, open %ld\n", tried, listened, open);
 	return 0;
 }

@@ -286,14 +286,16 @@ impl Granted {
             read: write || self.read.iter().any(|root| arena.starts_with(root)),
             workspace: !policy.read_only && !policy.no_workspace,
             host_network: policy.network.net == Net::Host,
-            host_loopback: policy.network.loopback == Loopback::Host,
+            host_loopback: policy.network.grants_loopback(),
             private_loopback: policy.network.net == Net::Host
+                || policy.network.grants_loopback()
                 || private_loopback && policy.network.loopback == Loopback::Private,
             namespaces: policy.allow.contains(&Allowance::Userns),
             unix_datagrams: policy.allow.contains(&Allowance::UnixDatagram)
                 && by(Promise::SocketScope, "broker"),
             // A broker cannot tell one's own from others', and where ports are ruled without one nothing listens.
             abstract_names: !by(Promise::SocketScope, "broker")
+                && !policy.network.grants_loopback()
                 && (!policy.network.is_ruled() || policy.network.listen != Listen::None),
         }
     }

@@ -201,7 +201,9 @@ fn network_sockets_follow_the_rules() {
             (6, 33, other_protocol, other_protocol),         // DCCP
             (10, 0x300, other_protocol, other_protocol),     // SOCK_PACKET
         ] {
-            for (inet, expected) in [(Inet::None, refused), (Inet::Tcp, tcp), (Inet::All, all)] {
+            for (inet, expected) in
+                [(Inet::None, refused), (Inet::Tcp, tcp), (Inet::Loopback, tcp), (Inet::All, all)]
+            {
                 let rules = Rules { inet, ..ordinary() };
                 claims(&rules, &[("socket", &[family, kind, protocol], expected)]);
             }
@@ -211,7 +213,7 @@ fn network_sockets_follow_the_rules() {
 
 #[test]
 fn fast_open_is_denied_and_sending_is_not() {
-    for inet in [Inet::Tcp, Inet::All] {
+    for inet in [Inet::Loopback, Inet::Tcp, Inet::All] {
         let rules = Rules { inet, ..ordinary() };
         let (fast, nosignal) = (0x2000_4000, 0x4000);
         claims(
@@ -241,6 +243,29 @@ fn tcp_sockets_stay_tcp_where_ports_are_ruled() {
         ],
     );
     claims(&ordinary(), &[("setsockopt", &[3, tcp, ulp], ALLOW)]);
+}
+
+#[test]
+fn what_is_sent_to_the_loopback_takes_no_other_way_and_no_other_time() {
+    let loopback = Rules { inet: Inet::Loopback, ..ordinary() };
+    // SO_BINDTODEVICE, SO_BINDTOIFINDEX; IP_OPTIONS, IP_UNICAST_IF; and those of IPv6.
+    let routes = [(1, 25), (1, 62), (0, 4), (0, 50), (41, 5), (41, 6), (41, 33), (41, 57), (41, 76)];
+    for (level, option) in routes {
+        claims(&loopback, &[("setsockopt", &[3, level, option], errno(EPERM))]);
+        claims(&Rules { inet: Inet::Tcp, ..ordinary() }, &[("setsockopt", &[3, level, option], ALLOW)]);
+    }
+    let (tcp, fast_open_connect, reuse) = (6, 30, 2);
+    claims(
+        &loopback,
+        &[
+            ("setsockopt", &[3, tcp, fast_open_connect], errno(libc::EOPNOTSUPP)),
+            ("setsockopt", &[3, tcp, 31], errno(libc::ENOPROTOOPT)),
+            ("setsockopt", &[3, 1, reuse], ALLOW),
+            ("socket", &[2, 1, 0], ALLOW),
+            ("socket", &[2, 2, 0], errno(libc::EPROTONOSUPPORT)),
+        ],
+    );
+    claims(&ordinary(), &[("setsockopt", &[3, tcp, fast_open_connect], ALLOW)]);
 }
 
 #[test]

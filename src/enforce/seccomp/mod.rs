@@ -66,6 +66,8 @@ impl Brokered {
 #[serde(rename_all = "kebab-case")]
 pub enum Inet {
     None,
+    /// Streams of TCP and nothing else, to and at the host's loopback and to ports that are granted besides.
+    Loopback,
     /// Streams of TCP and nothing else, for runs whose ports are ruled.
     Tcp,
     All,

@@ -40,6 +40,7 @@ const EITHER_INET: Test = masked(0, !8, INET);
 
 const IOCTL: Row = call("ioctl", 16, 29);
 const SOCKET: Row = call("socket", 41, 198);
+const SETSOCKOPT: Row = call("setsockopt", 54, 208);
 const SETPRIORITY: Row = call("setpriority", 141, 140);
 const IOPRIO_SET: Row = call("ioprio_set", 251, 30);
 
@@ -377,7 +378,36 @@ pub const TABLE: &[Group] = &[
         reason: "TCP_ULP turns a TCP socket into an SMC one, which Landlock's port rules do not know",
         // SOL_TCP is 6, TCP_ULP 31; net/smc had it from 5.17 until 7.0. TLS in the kernel goes the same way, and
         // its users fall back.
-        rows: &[call("setsockopt", 54, 208).when(&[is(1, 6), is(2, 31)])],
+        rows: &[SETSOCKOPT.when(&[is(1, 6), is(2, 31)])],
+    },
+    Group {
+        name: "routes",
+        errno: EPERM,
+        when: When::LoopbackOnly,
+        reason: "send what is addressed to the loopback elsewhere first: source routes, and a device to leave by",
+        rows: &[
+            // SO_BINDTODEVICE, which takes no privilege since 5.7, and SO_BINDTOIFINDEX (asm-generic/socket.h).
+            SETSOCKOPT.when(&[is(1, 1), is(2, 25)]),
+            SETSOCKOPT.when(&[is(1, 1), is(2, 62)]),
+            // IP_OPTIONS and IP_UNICAST_IF (linux/in.h).
+            SETSOCKOPT.when(&[is(1, 0), is(2, 4)]),
+            SETSOCKOPT.when(&[is(1, 0), is(2, 50)]),
+            // IPV6_2292RTHDR, IPV6_2292PKTOPTIONS, IPV6_FLOWINFO_SEND, IPV6_RTHDR, IPV6_UNICAST_IF (linux/in6.h).
+            SETSOCKOPT.when(&[is(1, 41), is(2, 5)]),
+            SETSOCKOPT.when(&[is(1, 41), is(2, 6)]),
+            SETSOCKOPT.when(&[is(1, 41), is(2, 33)]),
+            SETSOCKOPT.when(&[is(1, 41), is(2, 57)]),
+            SETSOCKOPT.when(&[is(1, 41), is(2, 76)]),
+        ],
+    },
+    Group {
+        name: "deferred",
+        errno: EOPNOTSUPP,
+        when: When::LoopbackOnly,
+        // TCP_FASTOPEN_CONNECT (linux/tcp.h). When such a connection fails, send(2) takes the socket's address away
+        // (tcp_sendmsg_fastopen in net/ipv4/tcp.c), and nobody sees it between a look at the address and listen(2).
+        reason: "connects in a later send(2), where the broker is not asked",
+        rows: &[SETSOCKOPT.when(&[is(1, 6), is(2, 30)])],
     },
     Group {
         name: "fast-open",
@@ -466,7 +496,7 @@ pub const TABLE: &[Group] = &[
         name: "connect",
         errno: BROKER,
         when: When::BrokeredConnect,
-        reason: "below Landlock ABI 9 a pathname socket outside could be reached",
+        reason: "below Landlock ABI 9 a pathname socket outside could be reached; and no rule tells addresses apart",
         rows: &[call("connect", 42, 203)],
     },
     Group {

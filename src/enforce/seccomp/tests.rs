@@ -31,7 +31,7 @@ pub(super) fn ordinary() -> Rules {
 
 pub(super) fn every_rules() -> Vec<Rules> {
     let mut all = Vec::new();
-    for inet in [Inet::None, Inet::Tcp, Inet::All] {
+    for inet in [Inet::None, Inet::Loopback, Inet::Tcp, Inet::All] {
         // Every combination of the first three, and the brokers with and without them.
         for bits in (0..8).chain([8, 16, 24, 31]) {
             let [sysv_ipc, namespaces, listen, metadata, connect] =

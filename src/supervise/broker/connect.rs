@@ -1,12 +1,14 @@
 //! connect(2) on a UNIX socket, performed on the caller's own socket and on the one socket file that was judged.
 
 use std::ffi::CString;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, sockopt};
 
+use super::connecting::Connecting;
 use super::target::Target;
 use super::waiting::Waiting;
 use super::{Answer, Scope, errno, resolve};
@@ -15,7 +17,13 @@ use crate::sys::{self, Notification};
 /// sizeof(struct sockaddr_storage).
 const LONGEST: usize = 128;
 
-pub fn perform(target: &Target<'_>, scope: &Scope, waiting: &Waiting, call: &Notification) -> Answer {
+pub fn perform(
+    target: &Target<'_>,
+    scope: &Scope,
+    connecting: &Connecting,
+    waiting: &Waiting,
+    call: &Notification,
+) -> Answer {
     let [number, address, length, ..] = call.arguments;
     let length = length as u32 as usize;
     if length > LONGEST {
@@ -28,11 +36,12 @@ pub fn perform(target: &Target<'_>, scope: &Scope, waiting: &Waiting, call: &Not
         AddressFamily::UNIX => {}
         AddressFamily::INET | AddressFamily::INET6 => {
             if !ends_connection(&address) {
-                scope.may_reach(port(&address)?)?;
+                scope.may_reach(endpoint(&address)?)?;
             }
             target.still_there()?;
+            let _begun = connecting.begin(&socket)?;
             return waiting.interruptible(call, || {
-                sys::connect(socket.as_fd(), &address).map_err(|error| errno(&error))
+                sys::socket::connect(socket.as_fd(), &address).map_err(|error| errno(&error))
             });
         }
         _ => return Err(Errno::ACCESS),
@@ -56,12 +65,19 @@ fn ends_connection(address: &[u8]) -> bool {
     address.starts_with(&AddressFamily::UNSPEC.as_raw().to_ne_bytes())
 }
 
-/// The port of a `sockaddr_in` or `sockaddr_in6` (ip(7), ipv6(7)): third and fourth byte of both.
-fn port(address: &[u8]) -> rustix::io::Result<u16> {
-    match address {
-        [_, _, high, low, ..] => Ok(u16::from_be_bytes([*high, *low])),
-        _ => Err(Errno::INVAL),
-    }
+/// What a `sockaddr_in` or `sockaddr_in6` says (ip(7), ipv6(7)). The shortest that the kernel takes: the whole of the
+/// one, and the other without its last field (SIN6_LEN_RFC2133).
+fn endpoint(address: &[u8]) -> rustix::io::Result<SocketAddr> {
+    let family = address.get(..2).ok_or(Errno::INVAL)?;
+    let port = address.get(2..4).and_then(|port| port.try_into().ok()).ok_or(Errno::INVAL)?;
+    let host = if family == AddressFamily::INET.as_raw().to_ne_bytes() && address.len() >= 16 {
+        address.get(4..8).and_then(|host| <[u8; 4]>::try_from(host).ok()).map(IpAddr::from)
+    } else if family == AddressFamily::INET6.as_raw().to_ne_bytes() && address.len() >= 24 {
+        address.get(8..24).and_then(|host| <[u8; 16]>::try_from(host).ok()).map(IpAddr::from)
+    } else {
+        None
+    };
+    Ok(SocketAddr::new(host.ok_or(Errno::INVAL)?, u16::from_be_bytes(port)))
 }
 
 /// The path in a `sockaddr_un` (unix(7)). An abstract name cannot be told from one of another program's; the other
@@ -81,6 +97,21 @@ fn path(address: &[u8]) -> rustix::io::Result<CString> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_is_read_as_the_kernel_reads_it() {
+        let read = |bytes: &[u8]| endpoint(bytes).map(|address| address.to_string());
+        let four = [2, 0, 0, 80, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(read(&four), Ok("127.0.0.1:80".to_owned()));
+        assert_eq!(read(&four[..15]), Err(Errno::INVAL));
+        let mut six = [0; 28];
+        (six[0], six[3], six[23]) = (10, 80, 1);
+        assert_eq!(read(&six), Ok("[::1]:80".to_owned()));
+        assert_eq!(read(&six[..24]), Ok("[::1]:80".to_owned()));
+        assert_eq!(read(&six[..23]), Err(Errno::INVAL));
+        six[0] = 1;
+        assert_eq!(read(&six), Err(Errno::INVAL));
+    }
 
     #[test]
     fn only_a_path_is_taken_from_an_address() {

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod connect;
+mod connecting;
 mod listen;
 mod metadata;
 pub mod probe;
@@ -27,6 +28,7 @@ use rustix::io::Errno;
 
 use crate::enforce::seccomp::{self, Arch};
 use crate::sys::{self, Notification};
+use connecting::Connecting;
 pub use scope::{Internet, Scope};
 pub use seat::{Seat, Serving};
 use target::Target;
@@ -48,13 +50,21 @@ pub struct Broker {
     names: HashMap<u32, &'static str>,
     workers: AtomicUsize,
     waiting: Waiting,
+    connecting: Connecting,
 }
 
 impl Broker {
     pub fn new(listener: OwnedFd, scope: Scope, arch: Arch) -> Broker {
         let brokered = seccomp::rows(arch).filter(|(group, _)| group.errno == seccomp::BROKER);
         let names = brokered.filter_map(|(_, row)| Some((row.number(arch)?, row.name))).collect();
-        Broker { listener, scope, names, workers: AtomicUsize::new(0), waiting: Waiting::default() }
+        Broker {
+            listener,
+            scope,
+            names,
+            workers: AtomicUsize::new(0),
+            waiting: Waiting::default(),
+            connecting: Connecting::default(),
+        }
     }
 
     /// Answers until nobody is left to ask. A broker that cannot go on ends this process, and with it the tree.
@@ -115,8 +125,8 @@ impl Broker {
     fn perform(&self, name: Option<&str>, call: &Notification) -> Answer {
         let target = Target::open(call, &self.listener)?;
         match name {
-            Some("listen") => listen::perform(&target, &self.scope, call),
-            Some("connect") => connect::perform(&target, &self.scope, &self.waiting, call),
+            Some("listen") => listen::perform(&target, &self.scope, &self.connecting, call),
+            Some("connect") => connect::perform(&target, &self.scope, &self.connecting, &self.waiting, call),
             Some(name) => metadata::perform(name, &target, &self.scope, call),
             None => Err(Errno::NOSYS),
         }

@@ -1,6 +1,7 @@
 //! Which objects the command may change: what lies beneath a writable root, and what has no place in any tree.
 
 use std::collections::HashSet;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -29,17 +30,29 @@ pub enum Internet {
     Nowhere,
     /// These TCP ports. Landlock's rule does not reach the broker, which is not under it.
     Ports(Vec<u16>),
+    /// Every port of a loopback address, and these of all others.
+    Loopback(Vec<u16>),
     Anywhere,
 }
 
 impl Internet {
-    fn allows(&self, port: u16) -> Result<()> {
-        match self {
-            Internet::Anywhere => Ok(()),
-            Internet::Ports(ports) if ports.contains(&port) => Ok(()),
-            Internet::Ports(_) | Internet::Nowhere => Err(Errno::ACCESS),
-        }
+    fn allows(&self, address: SocketAddr) -> Result<()> {
+        let allowed = match self {
+            Internet::Nowhere => false,
+            Internet::Ports(ports) => ports.contains(&address.port()),
+            // Port 0 is that of a socket which was not bound, whatever its address says: listen(2) would bind it.
+            Internet::Loopback(ports) => {
+                address.port() != 0 && is_loopback(address.ip()) || ports.contains(&address.port())
+            }
+            Internet::Anywhere => true,
+        };
+        if allowed { Ok(()) } else { Err(Errno::ACCESS) }
     }
+}
+
+/// 127.0.0.0/8, ::1, and the former as an IPv6 address.
+fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
 }
 
 impl Scope {
@@ -52,12 +65,18 @@ impl Scope {
         Scope { serving, ..self }
     }
 
-    pub fn may_serve(&self, port: u16) -> Result<()> {
-        self.serving.allows(port)
+    /// `address` is what the socket is bound to.
+    pub fn may_serve(&self, address: SocketAddr) -> Result<()> {
+        self.serving.allows(address)
     }
 
-    pub fn may_reach(&self, port: u16) -> Result<()> {
-        self.internet.allows(port)
+    /// Whether nobody outside this host may reach what listens.
+    pub fn serves_loopback_alone(&self) -> bool {
+        matches!(&self.serving, Internet::Loopback(ports) if ports.is_empty())
+    }
+
+    pub fn may_reach(&self, address: SocketAddr) -> Result<()> {
+        self.internet.allows(address)
     }
 
     /// EPERM unless the object is the command's to change. The place is asked of the kernel for the descriptor
@@ -116,6 +135,31 @@ mod tests {
         assert_eq!((judge("root"), judge("root/deep")), (Ok(()), Ok(())));
         assert_eq!((judge("rooted"), judge(".")), (Err(Errno::PERM), Err(Errno::PERM)));
         std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn the_loopback_is_what_stays_on_this_host() {
+        let scope = Internet::Loopback(vec![443]);
+        let allows = |address: &str| scope.allows(address.parse().unwrap()).is_ok();
+        for address in
+            ["127.0.0.1:1", "127.255.255.254:80", "[::1]:80", "[::ffff:127.0.0.1]:80", "192.0.2.1:443"]
+        {
+            assert!(allows(address), "{address}");
+        }
+        for address in [
+            "127.0.0.1:0",
+            "128.0.0.1:80",
+            "126.255.255.255:80",
+            "0.0.0.0:80",
+            "192.0.2.1:80",
+            "[::]:80",
+            "[::2]:80",
+            "[::127.0.0.1]:80",
+            "[::ffff:10.0.0.1]:80",
+            "[fe80::1]:80",
+        ] {
+            assert!(!allows(address), "{address}");
+        }
     }
 
     #[test]
