@@ -3,54 +3,19 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
+#[path = "hosts/mod.rs"]
+mod host;
 
 use std::fs;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::OnceLock;
+use std::path::Path;
 
 use common::table::{Attack, Place, at, by_path, denied, works};
 use common::victim::Victim;
 use common::{EVERYONE, Findings, Outcome, Run, Scratch, Who};
-
-/// tests/hosts/host.c, compiled once for this test program.
-fn host_program() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("host-{}", std::process::id()));
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hosts/host.c");
-        let status = Command::new("gcc")
-            .args(["-O1", "-static", "-Wall", "-Wextra", "-o"])
-            .arg(&built)
-            .arg(source)
-            .status()
-            .expect("gcc is needed: apt-get install gcc libc6-dev");
-        assert!(status.success(), "tests/hosts/host.c does not compile");
-        built
-    })
-}
-
-fn scratch(who: Who) -> Scratch {
-    let scratch = Scratch::new(who);
-    common::scratch::copy(host_program(), &scratch.path("bin/host"));
-    scratch.dir("states");
-    scratch
-}
-
-/// A user without user namespaces; root as in a container.
-fn kind(who: Who) -> &'static str {
-    match who {
-        Who::Root => "container-root",
-        Who::User => "no-userns",
-    }
-}
-
-fn on(scratch: &Scratch, kind: &str, run: Run) -> Run {
-    run.under([scratch.path("bin/host").as_os_str(), kind.as_ref()])
-}
+use host::{kind, on, scratch};
 
 const WAIVED: &[&str] = &["--waive", "metadata-scope", "--waive", "socket-scope"];
 

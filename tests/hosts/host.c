@@ -6,6 +6,7 @@
  *   landlock-off    ... as one that has it switched off
  *   listener-held   somebody listens to this chain of filters already, as a container engine may
  *   no-getfd        pidfd_getfd(2) is refused
+ *   filter:FILE     under the seccomp program in FILE
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -96,6 +97,18 @@ static void hold_listener(void)
 	close(listener);
 }
 
+static void load(const char *path)
+{
+	static struct sock_filter code[BPF_MAXINSNS];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = read(fd, code, sizeof(code));
+	struct sock_fprog program = { (unsigned short)((size_t)length / sizeof(*code)), code };
+
+	if (length <= 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		die(path);
+	close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 3)
@@ -114,6 +127,8 @@ int main(int argc, char **argv)
 		hold_listener();
 	} else if (!strcmp(argv[1], "no-getfd")) {
 		answer(SYS_pidfd_getfd, EPERM);
+	} else if (!strncmp(argv[1], "filter:", 7)) {
+		load(argv[1] + 7);
 	} else {
 		return 99;
 	}
