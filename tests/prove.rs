@@ -22,9 +22,15 @@ const REFUSED_ANYWAY: &[(&str, &str)] = &[
 #[test]
 fn without_a_boundary_every_attempt_has_its_effect_and_is_seen() {
     let program = CString::new(env!("CARGO_BIN_EXE_confine")).unwrap();
+    // One of them mounts.
+    nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNS).unwrap();
+    let private = nix::mount::MsFlags::MS_REC | nix::mount::MsFlags::MS_PRIVATE;
+    nix::mount::mount(None::<&str>, "/", None::<&str>, private, None::<&str>).unwrap();
     let report = prove::trial(&Policy::default(), &program, |_| Ok(Vec::new())).unwrap();
     let mut findings = Findings::default();
     assert!(report.attempts.len() > 60);
+    let arena = std::env::temp_dir().join(format!("confine-prove-{}", std::process::id()));
+    assert!(!arena.exists(), "{} is left behind", arena.display());
     for found in &report.attempts {
         let errno = found.errno.as_deref().unwrap_or_default();
         let anyway =

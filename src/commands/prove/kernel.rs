@@ -57,7 +57,9 @@ pub fn enter(_: &Aims) -> Tried {
 
 pub fn mount(aims: &Aims) -> Tried {
     let none = None::<&str>;
-    nothing(nix::mount::mount(Some("tmpfs"), &aims.place, Some("tmpfs"), MsFlags::empty(), none))
+    nix::mount::mount(Some("tmpfs"), &aims.place, Some("tmpfs"), MsFlags::empty(), none)?;
+    // Or what lies there could not be removed.
+    nothing(nix::mount::umount2(&aims.place, nix::mount::MntFlags::MNT_DETACH))
 }
 
 pub fn open_file_system(_: &Aims) -> Tried {
