@@ -7,6 +7,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 /// confine itself refused or failed; the command was not started.
 pub const REFUSED: u8 = 125;
 /// COMMAND was found but cannot be run, or is not visible inside.
@@ -83,6 +85,39 @@ impl Error {
             Error::NotFound { .. } => NOT_FOUND,
             _ => REFUSED,
         }
+    }
+}
+
+/// An error as it is told: on standard error, in JSON, and to a parent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    pub status: u8,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+impl From<&Error> for Told {
+    fn from(error: &Error) -> Told {
+        Told { status: error.status(), message: error.to_string(), hint: error.hint().map(str::to_owned) }
+    }
+}
+
+impl Told {
+    /// The lines on standard error.
+    pub fn text(&self) -> String {
+        let hint = self.hint.as_ref().map_or_else(String::new, |hint| format!("hint: {hint}\n"));
+        format!("confine: {}\n{hint}", self.message)
+    }
+
+    /// With texts of at most so many characters.
+    pub fn cut(mut self, most: usize) -> Told {
+        for text in [Some(&mut self.message), self.hint.as_mut()].into_iter().flatten() {
+            if let Some((end, _)) = text.char_indices().nth(most) {
+                text.truncate(end);
+                text.push('…');
+            }
+        }
+        self
     }
 }
 

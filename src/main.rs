@@ -7,31 +7,30 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use confine::cli::{self, Request};
-use confine::commands;
+use confine::commands::{self, Judgement};
 use confine::enforce::descriptors;
-use confine::error::{Error, REFUSED};
+use confine::error::{Error, REFUSED, Told};
 use confine::{policy, record};
 
 fn main() -> ExitCode {
     match run() {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
-            let own = error.downcast_ref::<Error>();
-            // One write a line; when standard error is gone there is nobody left to tell.
             // An error of confine's own says its cause itself; any other is told with its chain.
-            let what = own.map_or_else(|| format!("{error:#}"), Error::to_string);
-            let mut text = format!("confine: {what}\n");
-            if let Some(hint) = own.and_then(Error::hint) {
-                text.push_str(&format!("hint: {hint}\n"));
-            }
-            let _ = io::stderr().write_all(text.as_bytes());
-            ExitCode::from(own.map_or(REFUSED, Error::status))
+            let told = match error.downcast_ref::<Error>() {
+                Some(own) => Told::from(own),
+                None => Told { status: REFUSED, message: format!("{error:#}"), hint: None },
+            };
+            // One write a line; when standard error is gone there is nobody left to tell.
+            let _ = io::stderr().write_all(told.text().as_bytes());
+            ExitCode::from(told.status)
         }
     }
 }
 
-/// `confine check` found a default promise that does not hold, or `--prove` an attempt that had effect.
-const NOT_ALL_HOLD: u8 = 1;
+/// What was looked at is not as it should be: a default promise does not hold, an attempt had effect, a name leads
+/// outside, a record's chain is broken.
+const NOT_GOOD: u8 = 1;
 
 fn run() -> Result<u8> {
     // First of all: no descriptor of confine's own may land on 0, 1 or 2.
@@ -40,14 +39,10 @@ fn run() -> Result<u8> {
     match parsed.inspect_err(|error| record::refuse_line(std::env::args_os(), error))? {
         Request::Help(text) | Request::Version(text) => print(&text).map(|()| 0),
         Request::Run(invocation) => Ok(commands::run::run(invocation)?),
-        Request::Check { json, prove } => {
-            let checked = match prove {
-                Some(proof) => commands::prove::run(&proof, json)?,
-                None => commands::check::run(json)?,
-            };
-            print(&checked.text)?;
-            Ok(if checked.holds { 0 } else { NOT_ALL_HOLD })
-        }
+        Request::Check { json, prove } => judged(&match prove {
+            Some(proof) => commands::prove::run(&proof, json)?,
+            None => commands::check::run(json)?,
+        }),
         Request::ProveInside(words) => Ok(commands::prove::inside(&words).map(|()| 0)?),
         Request::Explain { invocation, json } => {
             let explained = commands::explain::run(&invocation, json)?;
@@ -59,9 +54,17 @@ fn run() -> Result<u8> {
         }
         Request::Scan { dirs, separate, json } => {
             let dirs: Vec<PathBuf> = dirs.into_iter().map(PathBuf::from).collect();
-            Ok(commands::scan::run(&dirs, separate, json)?)
+            judged(&commands::scan::run(&dirs, separate, json)?)
+        }
+        Request::Verify { file, expect, json } => {
+            judged(&commands::verify::run(&file, expect.as_deref(), json)?)
         }
     }
+}
+
+fn judged(judgement: &Judgement) -> Result<u8> {
+    print(&judgement.text)?;
+    Ok(if judgement.good { 0 } else { NOT_GOOD })
 }
 
 fn print(text: &str) -> Result<()> {

@@ -1,28 +1,49 @@
-//! What is told about a run: JSON lines on `--status-fd`, and step times for measurements.
+//! What is told about a run: JSON lines on `--status-fd`, the audit record and the result, which are the same
+//! events; and step times for measurements.
 #![forbid(unsafe_code)]
 
-use std::ffi::OsString;
+pub mod audit;
+pub mod chain;
+pub mod event;
+
+use std::collections::hash_map::RandomState;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Write;
+use std::hash::BuildHasher;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use serde_json::{Value, json};
+use nix::unistd::getuid;
+use serde::Serialize;
 
-use crate::error::{Error, Result};
-use crate::plan::{JSON_VERSION, Plan};
+use crate::error::{Error, Result, Told};
+use crate::plan::Plan;
 use crate::policy::Policy;
-use crate::supervise::monitor::{End, Outcome};
+use crate::supervise::monitor::End;
 use crate::supervise::result::{self, Before, Report};
 use crate::sys;
+use crate::view::View;
+use audit::{Audit, Place};
+use event::{Asked, Ended, Event, Line, Refused, Roots, Scan, Started};
 
-/// The status descriptor, if one was given. It is closed by execve(2), so the command cannot write to it.
+/// Where a run is told of. What is open here is closed by execve(2), so the command cannot write to it.
 #[derive(Debug, Default)]
 pub struct Record {
     status: Option<File>,
+    audit: Option<Audit>,
     result: Where,
-    /// Added to "started".
-    scan: Option<(u64, u128)>,
+    /// Joins the lines of one run.
+    run: String,
+    asked: Asked,
+    roots: Roots,
+    scan: Option<Scan>,
+    /// Once there is a plan.
+    policy: Option<String>,
+    /// In the child that goes on with the boundary: its parent tells why that came to nothing.
+    parent: Option<File>,
 }
 
 /// Where the result goes.
@@ -34,34 +55,54 @@ enum Where {
     Status,
     /// Standard output, which the command then does not get.
     Output(File),
-    /// Only why the command could not be started is told, and to the parent.
-    Parent(File),
 }
 
 impl Record {
     pub fn open(status_fd: Option<RawFd>) -> Result<Record> {
         let Some(number) = status_fd else { return Ok(Record::default()) };
         match duplicate(number) {
-            Ok(file) => Ok(Record { status: Some(file), ..Record::default() }),
+            Ok(file) => Ok(Record { status: Some(file), run: name_run(), ..Record::default() }),
             Err(_) => Err(Error::usage(format!("--status-fd {number} is not open")).with_hint(format!(
                 "open it in the shell: `confine --status-fd {number} … {number}>status.json`"
             ))),
         }
     }
 
+    /// All that was asked for.
+    pub fn of_run(policy: &Policy, command: &[OsString]) -> Result<Record> {
+        let mut record = Record::of_descriptors(policy)?;
+        if policy.audit.is_some() || record.is_kept() {
+            record.asked = Asked::new(getuid().as_raw(), command);
+            record.run = name_run();
+        }
+        if let Some(file) = &policy.audit {
+            let opened = Place::find(file).and_then(|place| {
+                place.judge_by_names(policy)?;
+                place.open()
+            });
+            record.audit = Some(opened.inspect_err(|error| record.refused(error))?);
+        }
+        Ok(record)
+    }
+
     /// With the result, if one is asked for.
-    pub fn of_run(policy: &Policy) -> Result<Record> {
+    fn of_descriptors(policy: &Policy) -> Result<Record> {
         if !policy.result {
             return Record::open(policy.status_fd);
         }
         match (policy.status_fd, Record::open(policy.status_fd)) {
             (Some(_), Ok(record)) => Ok(Record { result: Where::Status, ..record }),
             (_, opened) => {
-                let mut record = Record { result: Where::output()?, ..Record::default() };
+                let record = Record { result: Where::output()?, run: name_run(), ..Record::default() };
                 opened.inspect_err(|error| record.refused(error))?;
                 Ok(record)
             }
         }
+    }
+
+    /// Whether anybody is told anything.
+    pub fn is_kept(&self) -> bool {
+        self.status.is_some() || self.audit.is_some() || self.has_result()
     }
 
     /// Whether the command's own output would get into the result.
@@ -75,87 +116,143 @@ impl Record {
 
     /// In the child that goes on with the boundary: the parent has the last word.
     pub fn leave_to_parent(&mut self, report: Report) {
-        self.result = Where::Parent(report.into_writer());
+        self.parent = Some(report.into_writer());
     }
 
-    pub fn scanned(&mut self, entries: u64, microseconds: u128) {
-        self.scan = Some((entries, microseconds));
+    /// Once the view is known. A record that the command could change is not written to, not even about that.
+    pub fn judge(&mut self, view: &View, policy: &Policy) -> Result<()> {
+        match &self.audit {
+            Some(audit) => audit.judge(view),
+            // Only asked about.
+            None => policy.audit.as_ref().map_or(Ok(()), |file| Place::find(file)?.judge(view)),
+        }
+        .inspect_err(|_| self.audit = None)
     }
 
-    pub fn started(&mut self, plan: &Plan) -> Result<()> {
-        if self.status.is_none() {
+    /// What the lines to come have of the plan and of the view, which will be gone by then.
+    pub fn planned(&mut self, plan: &Plan, view: &View) {
+        if !self.is_kept() {
+            return;
+        }
+        self.policy = Some(plan.id().to_owned());
+        self.roots = Roots::of(view);
+        self.scan = view.scan.as_ref().map(|report| Scan {
+            entries: report.entries,
+            microseconds: u64::try_from(report.elapsed.as_micros()).unwrap_or(u64::MAX),
+        });
+    }
+
+    /// `executable` is asked only where somebody is told.
+    pub fn started(&self, plan: &Plan, executable: impl FnOnce() -> Option<PathBuf>) -> Result<()> {
+        if self.status.is_none() && self.audit.is_none() {
             return Ok(());
         }
-        let mut line = json!({
-            "version": JSON_VERSION,
-            "event": "started",
-            "pid": std::process::id(),
-            "policy": plan.id(),
-            "promises": plan.promises,
-            "waived": plan.waived,
+        let event = Event::Started(Started {
+            pid: std::process::id(),
+            policy: plan.id(),
+            asked: &self.asked,
+            executable: executable().map(Into::into),
+            roots: &self.roots,
+            promises: &plan.promises,
+            waived: &plan.waived,
+            supervised: plan.supervision.is_some(),
+            scan: self.scan,
         });
-        if let Some((entries, microseconds)) = self.scan {
-            line["scan"] = json!({ "entries": entries, "microseconds": microseconds });
-        }
-        self.write(line).map_err(|error| Error::step("write the status line", error))
+        self.write_audit(&event)?;
+        self.write_status(&self.line(&event)).map_err(|error| Error::step("write the status line", error))
     }
 
     /// The last line of a supervised run. Returns the status to end with.
-    pub fn ended(&mut self, plan: &Plan, end: &End, watched: Option<(Report, Before)>) -> u8 {
-        let status = end.outcome.status();
-        let mut line = json!({
-            "version": JSON_VERSION,
-            "event": "ended",
-            "outcome": result::name(end.outcome),
-            "status": status,
-        });
-        if let Outcome::Signalled(signal) = end.outcome {
-            line["signal"] = signal.into();
-        }
-        if let Some((report, before)) = watched {
-            if let Some(told) = result::reported(report.into_reader()) {
-                // What the child said on standard error is among the command's output, which is not shown.
-                if self.takes_output() {
-                    tell(&told);
-                }
-                line = result::refused(Some(plan.id()), &told);
-            } else {
-                result::fill(&mut line, plan.id(), end, Some(&before));
+    pub fn ended(&mut self, plan: &Plan, end: &End, report: Option<Report>, before: Option<&Before>) -> u8 {
+        if let Some(told) = report.and_then(|report| result::reported(report.into_reader())) {
+            // What the child said on standard error is among the command's output, which is not shown.
+            if self.takes_output() {
+                say(&told.text());
             }
+            self.refuse(told);
+            return end.outcome.status();
         }
-        if let Outcome::Limit(reached) = end.outcome {
-            line["limit"] = reached.limit.into();
-            line["mechanism"] = reached.mechanism.into();
-        }
-        self.last(line);
-        status
+        let event = Event::Ended(Ended::new(plan.id(), end));
+        self.tell_last(&event, "", |line| {
+            let extras = before.map(|before| result::extras(end, before));
+            serde_json::to_string(&result::Whole { line, extras })
+        });
+        end.outcome.status()
     }
 
     /// Best effort: there is an error to report already.
-    pub fn refused(&mut self, error: &Error) {
-        if let Where::Parent(report) = &mut self.result {
-            return result::report(report, error);
+    pub fn refused(&self, error: &Error) {
+        match &self.parent {
+            Some(parent) => result::report(parent, error),
+            None => self.refuse(error.into()),
         }
-        let told = json!({ "status": error.status(), "message": error.to_string(), "hint": error.hint() });
-        self.last(result::refused(None, &told));
     }
 
-    fn last(&mut self, line: Value) {
-        let written = match &mut self.result {
-            Where::Output(file) => file.write_all(format!("{line}\n").as_bytes()),
-            _ => self.write(line),
+    fn refuse(&self, told: Told) {
+        if self.is_kept() {
+            let message = told.message.clone();
+            let event = Event::Refused(Refused::new(told, self.policy.as_deref(), &self.asked));
+            self.tell_last(&event, &message, serde_json::to_string);
+        }
+    }
+
+    /// What cannot be written any more is said, since it can be no reason to refuse; unless it is the very reason.
+    fn tell_last<'a>(
+        &'a self,
+        event: &'a Event<'a>,
+        said: &str,
+        result: impl FnOnce(&Line<'a>) -> serde_json::Result<String>,
+    ) {
+        if let Err(error) = self.write_audit(event)
+            && error.to_string() != said
+        {
+            say(&Told::from(&error).text());
+        }
+        let line = self.line(event);
+        let written = match &self.result {
+            Where::Nowhere => return drop(self.write_status(&line)),
+            Where::Status => result(&line).map_err(io::Error::from).and_then(|text| self.write_text(&text)),
+            Where::Output(file) => {
+                result(&line).map_err(io::Error::from).and_then(|text| write_line(file, &text))
+            }
         };
-        if let (true, Err(error)) = (self.has_result(), written) {
-            let _ = std::io::stderr().write_all(result::unwritten(&error).as_bytes());
+        if let Err(error) = written {
+            say(&result::unwritten(&error));
         }
     }
 
-    fn write(&mut self, line: Value) -> std::io::Result<()> {
-        match &mut self.status {
-            Some(file) => file.write_all(format!("{line}\n").as_bytes()),
-            None => Ok(()),
-        }
+    fn line<'a>(&'a self, event: &'a Event<'a>) -> Line<'a> {
+        Line::new(&self.run, event)
     }
+
+    fn write_audit(&self, event: &Event<'_>) -> Result<()> {
+        self.audit.as_ref().map_or(Ok(()), |audit| audit.append(|| self.line(event)))
+    }
+
+    fn write_status(&self, line: &impl Serialize) -> io::Result<()> {
+        if self.status.is_none() {
+            return Ok(());
+        }
+        self.write_text(&serde_json::to_string(line)?)
+    }
+
+    fn write_text(&self, text: &str) -> io::Result<()> {
+        self.status.as_ref().map_or(Ok(()), |file| write_line(file, text))
+    }
+}
+
+fn write_line(mut file: &File, text: &str) -> io::Result<()> {
+    file.write_all(format!("{text}\n").as_bytes())
+}
+
+fn say(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// Only to tell runs apart, so that nothing secret is needed: what the standard library has from the kernel for its
+/// hash tables will do.
+fn name_run() -> String {
+    format!("{:016x}", RandomState::new().hash_one(std::process::id()))
 }
 
 impl Where {
@@ -166,37 +263,42 @@ impl Where {
     }
 }
 
-fn duplicate(number: RawFd) -> std::io::Result<File> {
+fn duplicate(number: RawFd) -> io::Result<File> {
     Ok(rustix::io::fcntl_dupfd_cloexec(sys::borrow(number)?.as_fd(), 3)?.into())
 }
 
-/// For a line that was not understood: whoever asked it for a result, by two words that were, reads one.
+/// For a line that was not understood: whoever asked it for a result or a record, by two words that were, gets it.
 pub fn refuse_line(argv: impl Iterator<Item = OsString>, error: &Error) {
-    let words: Vec<OsString> = argv.take_while(|word| word != "--").collect();
+    let mut argv = argv;
+    let words: Vec<OsString> = argv.by_ref().take_while(|word| word != "--").collect();
+    let command: Vec<OsString> = argv.collect();
     let value = |name: &str| {
         let joined = format!("{name}=");
-        words.iter().enumerate().find_map(|(index, word)| match word.to_str()? {
-            word if word == name => words.get(index + 1)?.to_str(),
-            word => word.strip_prefix(&joined),
+        words.iter().enumerate().find_map(|(index, word)| {
+            if word == name {
+                return words.get(index + 1).cloned();
+            }
+            Some(OsStr::from_bytes(word.as_bytes().strip_prefix(joined.as_bytes())?).to_owned())
         })
     };
-    if value("--result") == Some("json") {
-        let status_fd =
-            value("--status-fd").and_then(|number| number.parse().ok()).filter(|number| *number > 2);
-        let policy = Policy { result: true, status_fd, ..Policy::default() };
-        if let Ok(mut record) = Record::of_run(&policy) {
-            record.refused(error);
-        }
-    }
-}
-
-/// As `main` says it.
-fn tell(told: &Value) {
-    let mut text = format!("confine: {}\n", told["message"].as_str().unwrap_or_default());
-    if let Some(hint) = told["hint"].as_str() {
-        text.push_str(&format!("hint: {hint}\n"));
-    }
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    let number = |word: OsString| word.to_str()?.parse().ok();
+    let policy = Policy {
+        result: value("--result").is_some_and(|word| word == "json"),
+        status_fd: value("--status-fd").and_then(number).filter(|number| *number > 2),
+        ..Policy::default()
+    };
+    let asked = Asked::new(getuid().as_raw(), &command);
+    let mut record = match policy.result.then(|| Record::of_descriptors(&policy)) {
+        Some(Ok(record)) => record,
+        _ => Record::default(),
+    };
+    // Where the command may write is not known, so that nothing is made, and no link is followed.
+    record.audit = value("--audit").and_then(|file| {
+        let place = Place::find(Path::new(&file)).ok().filter(Place::is_plain)?;
+        place.open_existing().ok().flatten()
+    });
+    (record.run, record.asked) = (name_run(), asked);
+    record.refused(error);
 }
 
 /// How the promises are kept, for `--verbose`.
@@ -214,7 +316,7 @@ pub fn explain_start(plan: &Plan) {
         None => line("no supervisor is needed: this process becomes the command".to_owned()),
     }
     line(format!("policy {}", plan.id()));
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    say(&text);
 }
 
 /// Microseconds a step, for `--timings`.
@@ -243,6 +345,6 @@ impl Timings {
         for (step, microseconds) in steps {
             text.push_str(&format!("{step:<14} {microseconds:>7} us\n"));
         }
-        let _ = std::io::stderr().write_all(text.as_bytes());
+        say(&text);
     }
 }

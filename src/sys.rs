@@ -193,6 +193,15 @@ pub fn default_action(signal: i32) -> io::Result<()> {
     Ok(())
 }
 
+/// Ignores one signal.
+pub fn ignore_signal(signal: i32) -> io::Result<()> {
+    // SAFETY: SIG_IGN is a valid disposition for every signal that can be caught.
+    if unsafe { libc::signal(signal, libc::SIG_IGN) } == libc::SIG_ERR {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
 /// Whether this process gets `signal` when there is something to be read from `socket`, or its other end goes
 /// (fcntl(2), F_SETSIG and O_ASYNC). A stopped process is woken by SIGCONT and by nothing else.
 pub fn signal_on_input(socket: BorrowedFd<'_>, signal: i32, wanted: bool) -> io::Result<()> {

@@ -192,8 +192,9 @@ const STEPS: &[(&str, &str)] = &[
     ("descriptors::close_above_on_exec(", "Mark every descriptor"),
     ("seccomp::install(", "Install the seccomp filters"),
     ("self_check::Status::read(", "Check what the kernel reports"),
+    ("record.started(", "Write the audit and status lines"),
     ("sys::reset_signals(", "Reset signal dispositions"),
-    ("record.started(", "Write the status line"),
+    ("limits::apply_file_size(", "Limit the size of files"),
     ("target.become_it(", "Become the command"),
 ];
 

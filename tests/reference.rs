@@ -3,7 +3,7 @@
 
 #[path = "../examples/reference/generate/mod.rs"]
 mod generate;
-#[path = "result/schema.rs"]
+#[path = "schema/mod.rs"]
 #[allow(dead_code)]
 mod schema;
 

@@ -63,7 +63,8 @@ pub fn run(build: Build<'_>) -> Command {
             .about("Run COMMAND inside a boundary that neither it nor anything it starts can widen")
             .override_usage(
                 "confine [OPTIONS] -- COMMAND [ARG]...\n       confine explain [OPTIONS] -- COMMAND [ARG]...\n       \
-                 confine check [--prove [OPTIONS]] [--json]\n       confine scan [--separate] [--json] DIR...",
+                 confine check [--prove [OPTIONS]] [--json]\n       confine scan [--separate] [--json] DIR...\n       \
+                 confine verify [--expect HASH] [--json] FILE",
             )
             .after_help(AFTER)
             .after_long_help(after_long())
@@ -116,6 +117,25 @@ pub fn scan(build: Build<'_>) -> Command {
     command
         .about("List files in DIR that have a name elsewhere too, and device nodes")
         .override_usage("confine scan [--separate] [--json] DIR...")
+}
+
+pub fn verify(build: Build<'_>) -> Command {
+    let mut file = Arg::new("file").value_name("FILE").value_parser(value_parser!(OsString));
+    if build.texts() {
+        file = file.help("The record that --audit wrote").value_hint(ValueHint::FilePath);
+    }
+    let command = base("verify").args([arg(&options::EXPECT, build), arg(&options::JSON, build), file]);
+    if !build.texts() {
+        return command;
+    }
+    command
+        .about("Check the chain of an audit record")
+        .long_about(
+            "Check that every line of an audit record follows from the one before, and print the hash of the last \
+             one. Exits 0 when the chain is whole, 1 otherwise. What was cut off at the end, or changed in the last \
+             line, shows only against a hash that was kept elsewhere.",
+        )
+        .override_usage("confine verify [--expect HASH] [--json] FILE")
 }
 
 /// One row as a clap argument. Words stay bytes here: what they mean is for `values` to say, so that a wrong

@@ -20,7 +20,7 @@ use clap::{ArgMatches, Command};
 use crate::error::{Error, Result};
 use crate::policy::Policy;
 use crate::policy::files::Find;
-use build::{Build, check, explain, run, scan};
+use build::{Build, check, explain, run, scan, verify};
 
 /// What confine is asked to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +48,11 @@ pub enum Request {
         separate: bool,
         json: bool,
     },
+    Verify {
+        file: OsString,
+        expect: Option<String>,
+        json: bool,
+    },
     /// A text for standard output.
     Help(String),
     Version(String),
@@ -71,12 +76,12 @@ pub struct Proof {
 /// Not among the subcommands: nobody calls it but confine itself.
 pub const PROVE_INSIDE: &str = "prove-inside";
 
-const SUBCOMMANDS: [&str; 3] = ["check", "explain", "scan"];
+const SUBCOMMANDS: [&str; 4] = ["check", "explain", "scan", "verify"];
 
 /// The whole command with every text, for help, manual page and completions.
 pub fn command() -> Command {
     run(Build::Whole)
-        .subcommands([check(Build::Whole), explain(Build::Whole), scan(Build::Whole)])
+        .subcommands([check(Build::Whole), explain(Build::Whole), scan(Build::Whole), verify(Build::Whole)])
         .subcommand_precedence_over_arg(true)
         .args_conflicts_with_subcommands(true)
 }
@@ -90,6 +95,7 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>, find: Find<'_>) -> Result
         Some("explain") => parse_explain(words, find),
         Some("scan") => parse_scan(&words),
         Some(PROVE_INSIDE) => Ok(Request::ProveInside(words[1..].to_vec())),
+        Some("verify") => parse_verify(&words),
         _ => parse_run(words, find),
     }
 }
@@ -170,6 +176,21 @@ fn parse_scan(words: &[OsString]) -> Result<Request> {
                 separate: values::flag(&options, "separate"),
                 json: values::flag(&options, "json"),
             })
+        }
+    }
+}
+
+fn parse_verify(words: &[OsString]) -> Result<Request> {
+    match matches(verify, &["confine", "verify"], &words[1..])? {
+        Matched::Text(text) => Ok(*text),
+        Matched::Options(options) => {
+            let file = values::one(&options, "file").filter(|file| !file.is_empty());
+            let file = file.ok_or_else(|| {
+                Error::usage("no record to check").with_hint("confine verify FILE, the file of --audit")
+            })?;
+            let expect =
+                values::one(&options, "expect").map(|word| values::hash("expect", word)).transpose()?;
+            Ok(Request::Verify { file: file.to_owned(), expect, json: values::flag(&options, "json") })
         }
     }
 }

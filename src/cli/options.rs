@@ -424,6 +424,15 @@ pub const RUN: &[Row] = &[
     ),
     row(
         OUTPUT,
+        "audit",
+        Value::Path,
+        "Append one JSON line for every decision to this file",
+        "Time, policy id, COMMAND, roots, the layer that keeps each promise, waivers; a refusal with its reason; \
+         under a supervisor the outcome. Each line has the hash of the one before: see 'confine verify'. Made with \
+         mode 600 in a directory that exists, out of COMMAND's reach. Nothing starts without its line.",
+    ),
+    row(
+        OUTPUT,
         "verbose",
         Value::None,
         "Say on standard error how the promises are kept",
@@ -449,6 +458,14 @@ pub const PROVE: Row = row(
     "Try to get out of the boundary that the given options make here",
     "Some seventy attempts, each against a victim that is made for it and watched from outside. Without --workspace \
      an empty one is made and removed.",
+);
+
+pub const EXPECT: Row = row(
+    OUTPUT,
+    "expect",
+    Value::Word("HASH"),
+    "A line with this hash must be in the record",
+    "The hash that an earlier run of 'confine verify' printed and that was kept elsewhere.",
 );
 
 pub const SEPARATE: Row = row(

@@ -70,6 +70,7 @@ pub fn policy(given: &Given) -> Result<Policy> {
         })?
         .unwrap_or_default(),
         status_fd: read(given, "status-fd", values::descriptor)?,
+        audit: read(given, "audit", values::path)?,
         result: read(given, "result", |name, word| choice(name, word, &[("json", ())]))?.is_some(),
         verbose: given.flag("verbose"),
         timings: given.flag("timings"),

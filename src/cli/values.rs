@@ -81,6 +81,14 @@ pub fn user(name: &str, word: &OsStr) -> Result<User> {
     }
 }
 
+/// A SHA-256 in hexadecimal digits.
+pub fn hash(name: &str, word: &OsStr) -> Result<String> {
+    word.to_str()
+        .map(str::to_ascii_lowercase)
+        .filter(|text| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        .ok_or_else(|| wrong(name, word, "not a SHA-256 of 64 hexadecimal digits"))
+}
+
 /// `NAME` or `NAME=VALUE`.
 pub fn variable(name: &str, word: &OsStr) -> Result<(OsString, Option<OsString>)> {
     let bytes = word.as_bytes();

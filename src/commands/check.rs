@@ -8,15 +8,10 @@ use std::fs;
 
 use serde::Serialize;
 
+use super::Judgement;
 use crate::error::Result;
 use crate::plan::JSON_VERSION;
 use crate::policy::Promise;
-
-pub struct Checked {
-    pub text: String,
-    /// Every default promise holds.
-    pub holds: bool,
-}
 
 #[derive(Debug, Serialize)]
 struct Report {
@@ -78,7 +73,7 @@ struct Weak {
     help: String,
 }
 
-pub fn run(json: bool) -> Result<Checked> {
+pub fn run(json: bool) -> Result<Judgement> {
     let found = attempt::attempt(&[])?;
     let mut promises = found.promises;
     // Tried apart: their parent is not part of an ordinary run, and may fail where that does not.
@@ -122,7 +117,7 @@ pub fn run(json: bool) -> Result<Checked> {
     } else {
         prose(&report)
     };
-    Ok(Checked { text, holds })
+    Ok(Judgement { text, good: holds })
 }
 
 fn weak() -> Vec<Weak> {

@@ -9,7 +9,7 @@ use super::run::{self, Prepared};
 use crate::cli::Invocation;
 use crate::enforce::limits::What;
 use crate::enforce::seccomp::Inet;
-use crate::error::{Error, Result, paste, show};
+use crate::error::{Error, Result, Told, paste, show};
 use crate::plan::{Ceilings, JSON_VERSION, Namespace, Plan};
 use crate::policy::{Origin, Policy, Setting};
 use crate::record::{Record, Timings};
@@ -25,8 +25,11 @@ pub fn run(invocation: &Invocation, json: bool) -> Result<Explained> {
     let policy = &invocation.policy;
     let mut record = Record::open(policy.status_fd)?;
     let mut timings = Timings::new(policy.timings);
-    let prepared = run::enter(policy, &mut timings)
-        .and_then(|entered| entered.prepare(policy, Purpose::Explain, &mut timings));
+    let prepared = run::enter(policy, &mut timings).and_then(|entered| {
+        let prepared = entered.prepare(policy, Purpose::Explain, &mut timings)?;
+        record.judge(&prepared.view, policy)?;
+        Ok(prepared)
+    });
     timings.print();
     Ok(match prepared {
         Ok(prepared) => {
@@ -36,9 +39,7 @@ pub fn run(invocation: &Invocation, json: bool) -> Result<Explained> {
         }
         Err(error) => {
             record.refused(&error);
-            let refused =
-                json!({ "status": error.status(), "message": error.to_string(), "hint": error.hint() });
-            let object = json!({ "version": JSON_VERSION, "refused": refused });
+            let object = json!({ "version": JSON_VERSION, "refused": Told::from(&error) });
             Explained { text: if json { format!("{object}\n") } else { String::new() }, refusal: Some(error) }
         }
     })

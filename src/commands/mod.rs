@@ -6,3 +6,11 @@ pub mod explain;
 pub mod prove;
 pub mod run;
 pub mod scan;
+pub mod verify;
+
+/// What a subcommand prints, and whether all was as it should be.
+#[derive(Debug)]
+pub struct Judgement {
+    pub text: String,
+    pub good: bool,
+}

@@ -27,14 +27,16 @@ pub fn run(invocation: Invocation) -> Result<u8> {
     // As early as can be: a caller that goes meanwhile is missed otherwise.
     let parent = getppid();
     close_inherited(&invocation.policy)?;
-    let mut record = Record::of_run(&invocation.policy)?;
+    let mut record = Record::of_run(&invocation.policy, &invocation.command)?;
     let mut timings = Timings::new(invocation.policy.timings);
     let mut private = None;
     let prepared = enter(&invocation.policy, &mut timings).and_then(|mut entered| {
         private = entered.private_directory(&invocation.policy)?;
         entered.host.private_home = private.is_some();
         let policy = with_state(&invocation.policy, private.as_ref());
-        entered.prepare(&policy, Purpose::Run, &mut timings)
+        let prepared = entered.prepare(&policy, Purpose::Run, &mut timings)?;
+        record.judge(&prepared.view, &policy)?;
+        Ok(prepared)
     });
     let status = match prepared {
         Ok(prepared) => prepared.start(&invocation, record, timings, parent),
@@ -173,9 +175,7 @@ impl Prepared {
         parent: Pid,
     ) -> Result<u8> {
         let Prepared { plan, view, caller, mut environment, cgroup } = self;
-        if let Some(report) = &view.scan {
-            record.scanned(report.entries, report.elapsed.as_micros());
-        }
+        record.planned(&plan, &view);
         if invocation.policy.verbose {
             record::explain_start(&plan);
         }

@@ -1,21 +1,20 @@
 //! `confine scan [--separate] [--json] DIR...`
 #![forbid(unsafe_code)]
 
-use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 use serde::Serialize;
 
+use super::Judgement;
 use crate::error::{Error, Result, describe, show};
+use crate::plan::JSON_VERSION;
 use crate::view::scan::separate::{self, Lock, Outcome};
 use crate::view::scan::{Options, Reason, Report, Root, scan};
 
-/// Something was found that a run would refuse.
-const FOUND: u8 = 1;
-
-pub fn run(dirs: &[PathBuf], separate: bool, json: bool) -> Result<u8> {
+/// Not good: something was found that a run would refuse.
+pub fn run(dirs: &[PathBuf], separate: bool, json: bool) -> Result<Judgement> {
     let opened: Vec<(OwnedFd, PathBuf)> = dirs.iter().map(|dir| open(dir)).collect::<Result<_>>()?;
     let roots: Vec<Root<'_>> =
         opened.iter().map(|(fd, path)| Root { dir: fd.as_fd(), path, writable: true }).collect();
@@ -33,10 +32,8 @@ pub fn run(dirs: &[PathBuf], separate: bool, json: bool) -> Result<u8> {
         }
     }
     let text = if json { as_json(&report, &outcome)? } else { as_text(&report, &outcome, separate) };
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).map_err(|error| Error::step("write the report", error))?;
     let clean = report.suspects.is_empty() && report.devices.is_empty() && report.unverifiable.is_empty();
-    Ok(if clean && outcome.failures.is_empty() { 0 } else { FOUND })
+    Ok(Judgement { text, good: clean && outcome.failures.is_empty() })
 }
 
 fn open(dir: &Path) -> Result<(OwnedFd, PathBuf)> {
@@ -128,7 +125,7 @@ fn as_json(report: &Report, outcome: &Outcome) -> Result<String> {
     let at = |root: usize, path: &Path| text(&report.full(root, path));
     let list = |paths: &[(usize, PathBuf)]| paths.iter().map(|(root, path)| at(*root, path)).collect();
     let json = Json {
-        version: 1,
+        version: JSON_VERSION,
         roots: report.roots.iter().map(|root| text(root)).collect(),
         entries: report.entries,
         directories: report.directories,

@@ -49,6 +49,16 @@ impl Target {
         Ok(Target { name, candidates, argv, environment, on_host })
     }
 
+    /// What will be run, by the names inside; None if that is about to fail.
+    pub fn executable(&self) -> Option<PathBuf> {
+        use rustix::fs::{Access, AtFlags, CWD, accessat};
+        let runs = |candidate: &&CString| {
+            accessat(CWD, candidate.as_c_str(), Access::EXEC_OK, AtFlags::EACCESS).is_ok()
+        };
+        let found = self.candidates.iter().find(runs)?;
+        fs::canonicalize(OsStr::from_bytes(found.to_bytes())).ok().filter(|path| path.is_file())
+    }
+
     /// Does not return but with the reason why the command cannot be run. The search is execvp(3)'s, without its
     /// fall-back to a shell.
     pub fn become_it(self) -> Error {

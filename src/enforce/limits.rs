@@ -69,7 +69,7 @@ pub fn decide(
     list
 }
 
-/// After unshare(2): before it RLIMIT_NPROC would count every process of the user.
+/// After unshare(2): before it RLIMIT_NPROC would count every process of the user. A file size is only checked.
 pub fn apply(limits: &[Limit], supervised: bool) -> Result<()> {
     for limit in limits {
         let (resource, name) = match limit.what {
@@ -82,18 +82,37 @@ pub fn apply(limits: &[Limit], supervised: bool) -> Result<()> {
         // Monitor and init are of the same user and user namespace, and not the command's.
         let ours = if supervised && limit.what == What::Procs { 2 } else { 0 };
         let failed = |errno: Errno| Error::step(format!("limit {name}"), errno);
+        if limit.what == What::FileSize {
+            refuse_raising(limit, name, getrlimit(resource).maximum)?;
+            continue;
+        }
         let hard = match lower(resource, limit.value.saturating_add(ours)).map_err(failed)? {
             Lowered::Done => continue,
             Lowered::Above(hard) => hard,
         };
-        if limit.asked && limit.value > hard {
-            return Err(Error::usage(format!(
-                "the limit of {name} cannot be raised above {hard}, the caller's own"
-            )));
-        }
+        refuse_raising(limit, name, Some(hard))?;
         set(resource, hard).map_err(failed)?;
     }
     Ok(())
+}
+
+/// After the last line of confine's own, which may go to a file that is larger already.
+pub fn apply_file_size(limits: &[Limit]) -> Result<()> {
+    match limits.iter().find(|limit| limit.what == What::FileSize) {
+        Some(limit) => {
+            set(Resource::Fsize, limit.value).map(drop).map_err(|errno| Error::step("limit file size", errno))
+        }
+        None => Ok(()),
+    }
+}
+
+fn refuse_raising(limit: &Limit, name: &str, hard: Option<u64>) -> Result<()> {
+    match hard {
+        Some(hard) if limit.asked && limit.value > hard => {
+            Err(Error::usage(format!("the limit of {name} cannot be raised above {hard}, the caller's own")))
+        }
+        _ => Ok(()),
+    }
 }
 
 enum Lowered {

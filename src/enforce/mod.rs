@@ -96,13 +96,13 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
                 Some(relay) => Some(Output::prepare(relay, forward, &plan.process)?),
                 None => None,
             };
-            // Compared with what is there at the end.
-            let watched = if record.has_result() {
-                let report = Report::new().map_err(|error| Error::step("make a pipe", error))?;
-                Some((report, Before::look(&view, git)?))
+            let report = if record.is_kept() {
+                Some(Report::new().map_err(|error| Error::step("make a pipe", error))?)
             } else {
                 None
             };
+            // Compared with what is there at the end.
+            let watched = if record.has_result() { Some(Before::look(&view, git)?) } else { None };
             // What is counted later is opened now: after the pivot no path leads there.
             let ceilings = match &supervision.ceilings {
                 Some(limits) => {
@@ -116,8 +116,8 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
                     if let Some((_, ends)) = output {
                         ends.attach()?;
                     }
-                    if let Some((report, before)) = watched {
-                        drop(before);
+                    drop(watched);
+                    if let Some(report) = report {
                         record.leave_to_parent(report);
                     }
                     // In the group before anything is mounted, so that the private tmpfs is charged to it.
@@ -148,7 +148,7 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
                     if let Some(serving) = serving.filter(|_| !namespace) {
                         serving.serve().map_err(|error| Error::step("start the broker", error))?;
                     }
-                    return Ok(record.ended(plan, &monitor.run(), watched));
+                    return Ok(record.ended(plan, &monitor.run(), report, watched.as_ref()));
                 }
             }
         }
@@ -199,11 +199,13 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
     timings.mark("seccomp");
     let status = self_check::Status::read()?;
     status.verify(emptied, viewed)?;
+    // Nothing but the kernel can refuse any more. While signals that a write can bring are still ignored.
+    record.started(plan, || target.executable())?;
     // nohup(1) asks for SIGHUP to stay ignored.
     sys::reset_signals(status.ignored & !(1 << (libc::SIGHUP - 1)))
         .map_err(|error| Error::step("reset the signals", error))?;
+    limits::apply_file_size(&plan.process.limits)?;
     timings.mark("self-check");
-    record.started(plan)?;
     timings.print();
     Err(target.become_it())
 }

@@ -77,10 +77,14 @@ fn of(plan: &Plan) -> String {
         waived: plan.waived.keys().collect(),
     };
     // Numbers, names and text: nothing in it can fail to be written.
-    let text = serde_json::to_vec(&canonical).unwrap_or_default();
-    let mut id = String::with_capacity(64);
-    for byte in hmac_sha256::Hash::hash(&text) {
-        let _ = write!(id, "{byte:02x}");
+    sha256(&serde_json::to_vec(&canonical).unwrap_or_default())
+}
+
+/// In hexadecimal digits.
+pub fn sha256(bytes: &[u8]) -> String {
+    let mut digits = String::with_capacity(64);
+    for byte in hmac_sha256::Hash::hash(bytes) {
+        let _ = write!(digits, "{byte:02x}");
     }
-    id
+    digits
 }

@@ -22,6 +22,7 @@ use crate::policy::{Allowance, Limits, Listen, Loopback, Net, Policy, Promise};
 use crate::supervise::ceilings::DISK;
 use crate::view::{Backing, Place, View};
 
+pub use id::sha256;
 pub use promises::{Outcome, outcomes};
 
 /// The version of every JSON object that confine prints.

@@ -48,6 +48,8 @@ pub struct Policy {
     pub allow: BTreeSet<Allowance>,
     pub namespaces: Namespaces,
     pub status_fd: Option<RawFd>,
+    /// The file that keeps a line of every decision.
+    pub audit: Option<PathBuf>,
     /// One JSON object at the end, with what the command wrote.
     pub result: bool,
     pub verbose: bool,

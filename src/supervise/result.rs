@@ -1,21 +1,21 @@
 //! The result: one JSON object about a run that has ended, or was refused. docs/result.schema.json describes it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use nix::sys::resource::{UsageWho, getrusage};
 use nix::unistd::{Pid, getppid};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::bounded::Kept;
-use super::monitor::{End, Outcome};
-use crate::error::{Error, describe};
-use crate::plan::JSON_VERSION;
+use super::monitor::End;
+use crate::error::{Error, Told, describe};
 use crate::policy::{Git, Promise};
+use crate::record::event::Line;
 use crate::view::changes::{self, Root, Snapshot};
 use crate::view::scan;
 use crate::view::{View, path_text};
@@ -125,75 +125,43 @@ impl Report {
     }
 }
 
-pub fn report(writer: &mut File, error: &Error) {
+pub fn report(mut writer: &File, error: &Error) {
     // Within what a pipe takes without a reader.
-    const MOST: usize = 8 << 10;
-    let short = |text: &str| text.chars().take(MOST / 8).collect::<String>();
-    let line = json!({
-        "status": error.status(),
-        "message": short(&error.to_string()),
-        "hint": error.hint().map(short),
-    });
-    let _ = writer.write_all(line.to_string().as_bytes());
+    const MOST: usize = 2000;
+    if let Ok(line) = serde_json::to_vec(&Told::from(error).cut(MOST)) {
+        let _ = writer.write_all(&line);
+    }
 }
 
 /// What was reported, if anything was. All writers have gone.
-pub fn reported(mut reader: File) -> Option<Value> {
+pub fn reported(mut reader: File) -> Option<Told> {
     let mut line = Vec::new();
     reader.read_to_end(&mut line).ok()?;
     serde_json::from_slice(&line).ok()
 }
 
-/// The object for a run that was refused.
-pub fn refused(policy: Option<&str>, told: &Value) -> Value {
-    json!({
-        "version": JSON_VERSION,
-        "event": "refused",
-        "outcome": "refused",
-        "status": told["status"],
-        "message": told["message"],
-        "hint": told["hint"],
-        "policy": policy,
-    })
+/// The line that tells of the end, with what only the result has.
+#[derive(Serialize)]
+pub struct Whole<'a, 'b> {
+    #[serde(flatten)]
+    pub line: &'b Line<'a>,
+    #[serde(flatten)]
+    pub extras: Option<BTreeMap<&'static str, Value>>,
 }
 
-pub fn name(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Exited(_) => "exited",
-        Outcome::Signalled(_) => "signalled",
-        Outcome::TimedOut => "timed-out",
-        Outcome::OutputLimit => "output-limit",
-        Outcome::Limit(reached) => reached.outcome(),
-        Outcome::Ended => "ended",
-    }
-}
-
-/// Adds to the line that tells of the end what only the result has.
-pub fn fill(line: &mut Value, policy: &str, end: &End, before: Option<&Before>) {
-    line["policy"] = policy.into();
-    line["signal"] = match end.outcome {
-        Outcome::Signalled(signal) => signal.into(),
-        _ => Value::Null,
-    };
-    line["wall_ms"] = milliseconds(end.wall).into();
-    // Of all that was waited for, by whomever inside, which is all that ended by itself (getrusage(2)).
-    if let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) {
-        let time = |value: nix::sys::time::TimeVal| value.tv_sec() * 1000 + value.tv_usec() / 1000;
-        line["cpu_ms"] = json!({ "user": time(usage.user_time()), "system": time(usage.system_time()) });
-        line["memory"] = json!({ "peak": usage.max_rss().saturating_mul(1024), "of": "largest-process" });
-    }
-    for (stream, bytes, kept) in end.output.iter().flat_map(|output| output.told()) {
-        line[stream] = kept.map_or_else(|| json!({ "bytes": bytes }), |kept| self::stream(bytes, kept));
-    }
-    line["changes"] = match before {
-        // Whoever told the run to end is waiting for it.
-        Some(before) if !end.hurried => before.compare(),
-        _ => Value::Null,
-    };
-}
-
-fn milliseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+pub fn extras(end: &End, before: &Before) -> BTreeMap<&'static str, Value> {
+    let mut extras: BTreeMap<&'static str, Value> = end
+        .output
+        .iter()
+        .flat_map(|output| output.told())
+        .map(|(name, bytes, kept)| {
+            (name, kept.map_or_else(|| json!({ "bytes": bytes }), |kept| stream(bytes, kept)))
+        })
+        .collect();
+    // Whoever told the run to end is waiting for it.
+    let changes = if end.hurried { Value::Null } else { before.compare() };
+    extras.insert("changes", changes);
+    extras
 }
 
 /// `data` is all of it, or its beginning when something was `cut` between it and `tail`.

@@ -286,7 +286,7 @@ impl View {
 
     /// Whether something of the host would be seen at this path. Where nothing can be mounted, nothing of the view's own
     /// stands in front of it.
-    fn is_visible(&self, path: &Path) -> bool {
+    pub fn is_visible(&self, path: &Path) -> bool {
         let own = |entry: &Entry| {
             matches!(
                 entry.place.backing,

@@ -3,6 +3,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../schema/mod.rs"]
 mod schema;
 
 use std::fs;
@@ -20,7 +21,7 @@ fn run(scratch: &Scratch) -> Run {
 fn object(outcome: &Outcome) -> Value {
     let value: Value = serde_json::from_str(&outcome.out).unwrap_or_else(|_| panic!("{}", outcome.tell()));
     assert_eq!(outcome.out.lines().count(), 1, "{}", outcome.tell());
-    schema::check(&value);
+    schema::check(schema::RESULT, &value);
     assert_eq!(value["status"], json!(outcome.code()), "{}", outcome.tell());
     value
 }
@@ -161,8 +162,9 @@ fn with_a_status_descriptor_it_is_the_last_line_there_and_the_streams_go_their_w
         let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert_eq!((&lines[0]["event"], &lines[1]["event"]), (&json!("started"), &json!(event)));
-        assert_eq!(lines[0]["policy"], lines[1]["policy"]);
-        schema::check(&lines[1]);
+        assert_eq!((&lines[0]["policy"], &lines[0]["run"]), (&lines[1]["policy"], &lines[1]["run"]));
+        schema::check(schema::STATUS, &lines[0]);
+        schema::check(schema::RESULT, &lines[1]);
         assert_eq!(lines[1]["stdout"]["data"], json!(out));
         assert_eq!(outcome.out, out, "{}", outcome.tell());
         assert_eq!(lines[1]["stderr"]["data"], json!(outcome.err));
@@ -236,7 +238,7 @@ fn a_link_that_leads_outside_now_is_told() {
         child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
         assert!(child.wait().unwrap().success(), "{name}");
         let told: Value = serde_json::from_str(&out).unwrap();
-        schema::check(&told);
+        schema::check(schema::RESULT, &told);
         let links = json!({ "complete": true, "outside": [inside.to_str().unwrap()], "more": 0 });
         assert_eq!(told["changes"]["links"], links, "{name}");
     });
@@ -305,7 +307,7 @@ fn who_ends_the_run_is_not_kept_waiting_for_a_look() {
     child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(143));
     let told: Value = serde_json::from_str(&out).unwrap();
-    schema::check(&told);
+    schema::check(schema::RESULT, &told);
     assert_eq!((&told["outcome"], &told["signal"]), (&json!("signalled"), &json!(15)));
     assert_eq!(told["changes"], Value::Null);
 }

@@ -139,3 +139,24 @@ fn beside(work: impl Fn(u64) + Sync, check: impl FnOnce()) {
         }
     });
 }
+
+#[test]
+fn a_reader_that_has_seen_enough_ends_the_report_quietly() {
+    let dir = Temp::new();
+    dir.file("a");
+    let scan = |out: std::process::Stdio| {
+        Command::new(env!("CARGO_BIN_EXE_confine"))
+            .args(["scan", "--json"])
+            .arg(&dir.0)
+            .stdout(out)
+            .output()
+            .unwrap()
+    };
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let outcome = scan(writer.into());
+    assert_eq!((outcome.status.code(), outcome.stderr.as_slice()), (Some(0), &b""[..]));
+    let report: serde_json::Value =
+        serde_json::from_slice(&scan(std::process::Stdio::piped()).stdout).unwrap();
+    assert_eq!(report["version"], confine::plan::JSON_VERSION);
+}

@@ -87,7 +87,7 @@ fn unknown(promise: Promise) -> Row {
 }
 
 fn in_child(mut tell: io::PipeWriter, require: &[Promise]) -> i32 {
-    let mut record = match Record::open(Some(tell.as_raw_fd())) {
+    let record = match Record::open(Some(tell.as_raw_fd())) {
         Ok(record) => record,
         Err(error) => return error.status().into(),
     };

@@ -25,7 +25,7 @@ use std::{fs, io};
 
 use serde::Serialize;
 
-use super::check::Checked;
+use super::Judgement;
 use crate::cli::{PROVE_INSIDE, Proof};
 use crate::error::{Error, Result};
 use crate::policy::{Allowance, FileAccess, Listen, Loopback, Net, Policy, Promise};
@@ -71,7 +71,7 @@ pub struct Finding {
     pub why: Option<String>,
 }
 
-pub fn run(proof: &Proof, json: bool) -> Result<Checked> {
+pub fn run(proof: &Proof, json: bool) -> Result<Judgement> {
     let policy = &proof.policy;
     for (option, given) in [("--status-fd", policy.status_fd.is_some()), ("--result", policy.result)] {
         if given {
@@ -101,7 +101,7 @@ pub fn run(proof: &Proof, json: bool) -> Result<Checked> {
         words.extend(["--".into(), program.into()]);
         Ok(words)
     })?;
-    Ok(Checked { text: report.text(json)?, holds: report.holds })
+    Ok(Judgement { text: report.text(json)?, good: report.holds })
 }
 
 /// Where a trial takes place.
