@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 pub mod attempt;
+pub mod ptrace;
 pub mod socket;
 
 use std::ffi::CStr;
@@ -80,9 +81,9 @@ pub fn landlock_add_path(ruleset: BorrowedFd<'_>, object: BorrowedFd<'_>, access
 }
 
 /// landlock_restrict_self(2). no_new_privs is set already.
-pub fn landlock_restrict_self(ruleset: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: the descriptor is open while borrowed; no flag is passed.
-    check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0u32) }).map(drop)
+pub fn landlock_restrict_self(ruleset: BorrowedFd<'_>, flags: u32) -> io::Result<()> {
+    // SAFETY: the descriptor is open while borrowed; flags are a number, which the kernel checks.
+    check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), flags) }).map(drop)
 }
 
 /// Landlock's ABI version (`errata` false) or errata mask (`errata` true), landlock_create_ruleset(2).

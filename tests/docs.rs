@@ -119,7 +119,7 @@ fn the_readme_has_every_subcommand() {
     let command = cli::command();
     assert_eq!(named, command.get_subcommands().map(|sub| sub.get_name()).collect::<Vec<_>>());
     for ((row, _), sub) in rows(text).iter().zip(command.get_subcommands()) {
-        for option in ["json", "separate", "prove"] {
+        for option in ["json", "separate", "prove", "suggest"] {
             let has = sub.get_arguments().any(|arg| arg.get_long() == Some(option));
             assert_eq!(row.contains(&format!("[--{option}]")), has, "{row}: --{option}");
         }
@@ -178,6 +178,7 @@ const STEPS: &[(&str, &str)] = &[
     ("Ceilings::prepare(", "make its control group"),
     ("supervise::split(", "If something asked for needs a parent"),
     ("ceilings.await_admission(", "Wait until the parent"),
+    ("tracee.await_leaving(", "wait until the parent has a copy of the mounts"),
     ("namespaces::enter_cgroup(", "Enter the cgroup namespace"),
     ("mounts::build(", "Build the new root"),
     ("mounts::enter(", "Make it the root"),
@@ -192,6 +193,7 @@ const STEPS: &[(&str, &str)] = &[
     ("descriptors::close_above_on_exec(", "Mark every descriptor"),
     ("seccomp::install(", "Install the seccomp filters"),
     ("self_check::Status::read(", "Check what the kernel reports"),
+    ("tracee.await_tracer(", "wait until the parent has attached"),
     ("record.started(", "Write the audit and status lines"),
     ("sys::reset_signals(", "Reset signal dispositions"),
     ("limits::apply_file_size(", "Limit the size of files"),
@@ -229,6 +231,11 @@ fn the_manual_page_lists_the_steps_in_the_order_of_the_code() {
         "Monitor::new(",
         "credentials::drop_capabilities(",
         "monitor.watch_ceilings(",
+        // The tracer's: a socket, and what it does in the parent.
+        "tracer::pair(",
+        "outside.has_left(",
+        "namespaces::leave_mounts(",
+        "Judge::new(",
         // The broker's: a socket, and the parent's end of it.
         "Seat::new",
         "seat.map_err(",

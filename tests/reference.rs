@@ -4,7 +4,6 @@
 #[path = "../examples/reference/generate/mod.rs"]
 mod generate;
 #[path = "schema/mod.rs"]
-#[allow(dead_code)]
 mod schema;
 
 use std::collections::BTreeSet;

@@ -63,7 +63,8 @@ pub fn run(build: Build<'_>) -> Command {
             .about("Run COMMAND inside a boundary that neither it nor anything it starts can widen")
             .override_usage(
                 "confine [OPTIONS] -- COMMAND [ARG]...\n       confine explain [OPTIONS] -- COMMAND [ARG]...\n       \
-                 confine check [--prove [OPTIONS]] [--json]\n       confine scan [--separate] [--json] DIR...\n       \
+                 confine trace [OPTIONS] -- COMMAND [ARG]...\n       confine check [--prove [OPTIONS]] [--json]\n       \
+                 confine scan [--separate] [--json] DIR...\n       \
                  confine verify [--expect HASH] [--json] FILE",
             )
             .after_help(AFTER)
@@ -85,6 +86,24 @@ pub fn explain(build: Build<'_>) -> Command {
                  layer keeps each promise, and which variables are dropped.",
         )
         .override_usage("confine explain [OPTIONS] -- COMMAND [ARG]...")
+}
+
+pub fn trace(build: Build<'_>) -> Command {
+    let command = base("trace")
+        .args(options::RUN.iter().filter(|row| build.has(row)).map(|row| arg(row, build)))
+        .args([arg(&options::SUGGEST, build), arg(&options::JSON, build)])
+        .arg(command_arg(build));
+    if !build.texts() {
+        return command;
+    }
+    command
+        .about("Run COMMAND and list what the boundary denied it")
+        .long_about(
+            "Run COMMAND inside the boundary that the options make, with its own streams and exit status, and \
+             afterwards list on standard error, once each, what was denied, by which layer, and the smallest option \
+             that allows it. COMMAND is traced, which makes its system calls slow, and debuggers inside fail.",
+        )
+        .override_usage("confine trace [--suggest] [--json] [OPTIONS] -- COMMAND [ARG]...")
 }
 
 pub fn check(build: Build<'_>) -> Command {

@@ -18,9 +18,9 @@ use clap::builder::StyledStr;
 use clap::{ArgMatches, Command};
 
 use crate::error::{Error, Result};
-use crate::policy::Policy;
 use crate::policy::files::Find;
-use build::{Build, check, explain, run, scan, verify};
+use crate::policy::{Policy, Trace};
+use build::{Build, check, explain, run, scan, trace, verify};
 
 /// What confine is asked to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,12 +76,18 @@ pub struct Proof {
 /// Not among the subcommands: nobody calls it but confine itself.
 pub const PROVE_INSIDE: &str = "prove-inside";
 
-const SUBCOMMANDS: [&str; 4] = ["check", "explain", "scan", "verify"];
+const SUBCOMMANDS: [&str; 5] = ["check", "explain", "scan", "trace", "verify"];
 
 /// The whole command with every text, for help, manual page and completions.
 pub fn command() -> Command {
     run(Build::Whole)
-        .subcommands([check(Build::Whole), explain(Build::Whole), scan(Build::Whole), verify(Build::Whole)])
+        .subcommands([
+            check(Build::Whole),
+            explain(Build::Whole),
+            scan(Build::Whole),
+            trace(Build::Whole),
+            verify(Build::Whole),
+        ])
         .subcommand_precedence_over_arg(true)
         .args_conflicts_with_subcommands(true)
 }
@@ -95,6 +101,7 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>, find: Find<'_>) -> Result
         Some("explain") => parse_explain(words, find),
         Some("scan") => parse_scan(&words),
         Some(PROVE_INSIDE) => Ok(Request::ProveInside(words[1..].to_vec())),
+        Some("trace") => parse_trace(words, find),
         Some("verify") => parse_verify(&words),
         _ => parse_run(words, find),
     }
@@ -126,6 +133,20 @@ fn parse_explain(mut words: Vec<OsString>, find: Find<'_>) -> Result<Request> {
             }
             let invocation = invocation(&["confine", "explain"], &options, words, command, find)?;
             Ok(Request::Explain { invocation, json })
+        }
+    }
+}
+
+fn parse_trace(mut words: Vec<OsString>, find: Find<'_>) -> Result<Request> {
+    let command = take_command(&mut words);
+    let words = &words[1..];
+    match matches(trace, &["confine", "trace"], words)? {
+        Matched::Text(text) => Ok(*text),
+        Matched::Options(options) => {
+            let mut invocation = invocation(&["confine", "trace"], &options, words, command, find)?;
+            let (suggest, json) = (values::flag(&options, "suggest"), values::flag(&options, "json"));
+            invocation.policy.trace = Some(Trace { suggest, json });
+            Ok(Request::Run(invocation))
         }
     }
 }

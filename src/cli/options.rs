@@ -433,6 +433,14 @@ pub const RUN: &[Row] = &[
     ),
     row(
         OUTPUT,
+        "kernel-log",
+        Value::None,
+        "Let Landlock write what it denies to the kernel's audit log",
+        "Records of type LANDLOCK_ACCESS, which root reads with 'journalctl -k' or 'ausearch'. Needs Linux 6.15 with \
+         audit. See also 'confine trace'.",
+    ),
+    row(
+        OUTPUT,
         "verbose",
         Value::None,
         "Say on standard error how the promises are kept",
@@ -458,6 +466,14 @@ pub const PROVE: Row = row(
     "Try to get out of the boundary that the given options make here",
     "Some seventy attempts, each against a victim that is made for it and watched from outside. Without --workspace \
      an empty one is made and removed.",
+);
+
+pub const SUGGEST: Row = row(
+    OUTPUT,
+    "suggest",
+    Value::None,
+    "Print a profile that would allow what was denied",
+    "TOML, on standard error. What is dangerous is a comment in it. Nothing is written to a file.",
 );
 
 pub const EXPECT: Row = row(

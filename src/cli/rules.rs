@@ -72,6 +72,8 @@ pub fn policy(given: &Given) -> Result<Policy> {
         status_fd: read(given, "status-fd", values::descriptor)?,
         audit: read(given, "audit", values::path)?,
         result: read(given, "result", |name, word| choice(name, word, &[("json", ())]))?.is_some(),
+        kernel_log: given.flag("kernel-log"),
+        trace: None,
         verbose: given.flag("verbose"),
         timings: given.flag("timings"),
         never_visible: given.line.never_visible.clone(),

@@ -157,11 +157,11 @@ fn every_option_reaches_the_policy() {
          --user 1000:100 --max-procs 64 --max-memory 1G --max-tmp 2M --max-disk 3T --max-output 4K \
          --on-output-limit kill --max-cpu 2m --max-file-size 0 --max-open-files 9 --timeout 90s --grace 250ms \
          --require teardown --waive alias-free --allow userns --allow unix-datagram --allow broad-workspace \
-         --namespaces off --clear-env --status-fd 3 --audit log --result json -v --timings --connect 443 --connect 53 --listen 8080 -- true",
+         --namespaces off --clear-env --status-fd 3 --audit log --result json --kernel-log -v --timings --connect 443 --connect 53 --listen 8080 -- true",
     );
     let rule = |access, path: &str| FileRule { access, path: path.into() };
     assert_eq!(asked.setting("env", "B"), Some(&setting("env", "B")), "never its value");
-    assert_eq!(asked.settings.len(), 46, "each word that was given");
+    assert_eq!(asked.settings.len(), 47, "each word that was given");
     let expected = Policy {
         workspaces: vec!["a".into(), "b".into()],
         no_workspace: false,
@@ -216,6 +216,8 @@ fn every_option_reaches_the_policy() {
         status_fd: Some(3),
         audit: Some("log".into()),
         result: true,
+        kernel_log: true,
+        trace: None,
         verbose: true,
         timings: true,
     };

@@ -17,6 +17,9 @@ use crate::sys;
 /// The newest version whose rights this program knows; a newer kernel is asked for these.
 const NEWEST: u32 = 10;
 
+/// Denials of the programs that are executed under this ruleset are logged too (linux/landlock.h, ABI 7).
+const LOG_NEW_EXEC_ON: u32 = 1 << 1;
+
 fn version(abi: u32) -> ABI {
     match abi.min(NEWEST) {
         0 => ABI::Unsupported,
@@ -117,7 +120,9 @@ fn restrict(
             sys::landlock_add_path(ruleset.as_fd(), file.fd, wanted.bits())?;
         }
     }
-    Ok(sys::landlock_restrict_self(ruleset.as_fd())?)
+    // Unasked only what confine's own program is denied would be logged, and it execs at once.
+    let flags = if asked.log { LOG_NEW_EXEC_ON } else { 0 };
+    Ok(sys::landlock_restrict_self(ruleset.as_fd(), flags)?)
 }
 
 #[cfg(test)]

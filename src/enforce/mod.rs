@@ -19,6 +19,7 @@ pub mod standard;
 mod veil;
 
 use std::fs;
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -36,6 +37,7 @@ use crate::supervise::monitor::Monitor;
 use crate::supervise::output::Output;
 use crate::supervise::result::{Before, Report};
 use crate::supervise::surroundings::Surroundings;
+use crate::supervise::tracer::{self, Judge, Tracer};
 use crate::supervise::{self, Role};
 use crate::sys;
 use crate::view::caller::Caller;
@@ -85,6 +87,7 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
             Some(Serving { seat, scope: broker_scope(plan, &view), arch: native()? })
         }
     };
+    let mut tracee = None;
     // From here on there may be two of us: the monitor waits, the child goes on.
     let before = match &plan.supervision {
         None => None,
@@ -111,8 +114,13 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
                 }
                 None => None,
             };
+            let tracing = supervision.trace.map(|how| tracer::pair().map(|ends| (how, ends))).transpose()?;
             match supervise::split(surroundings, namespace)? {
                 Role::Init(before) => {
+                    tracee = tracing.map(|(_, (outside, inside))| {
+                        drop(outside);
+                        inside
+                    });
                     if let Some((_, ends)) = output {
                         ends.attach()?;
                     }
@@ -124,9 +132,13 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
                     if let Some(ceilings) = ceilings {
                         ceilings.await_admission()?;
                     }
+                    if let Some(tracee) = &tracee {
+                        tracee.await_leaving()?;
+                    }
                     Some(before)
                 }
                 Role::Monitor { init, link, surroundings } => {
+                    let home = view.home.clone();
                     // What is open here would be kept busy for as long as the command runs.
                     drop((view, target));
                     plan.process.descriptors.iter().copied().for_each(sys::close);
@@ -136,6 +148,21 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
                         drop(ends);
                         monitor.relay(output);
                     }
+                    let how = match tracing {
+                        None => None,
+                        Some((how, (outside, inside))) => {
+                            drop(inside);
+                            if viewed {
+                                // The host's names, whatever becomes of the root on the other side.
+                                namespaces::leave_mounts()
+                                    .map_err(|error| Error::step("keep the host's mounts", error))?;
+                            }
+                            outside.has_left()?;
+                            let judge = Judge::new(plan, native()?, home, parent.as_raw());
+                            monitor.trace(Tracer::new(outside, judge, init.as_raw()));
+                            Some(how)
+                        }
+                    };
                     // What the command closed to itself is looked at all the same.
                     let looks =
                         watched.as_ref().map_or(CapabilitySet::empty(), |_| CapabilitySet::DAC_READ_SEARCH);
@@ -143,12 +170,24 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
                     if let Some(ceilings) = ceilings {
                         monitor.watch_ceilings(ceilings)?;
                     }
-                    credentials::drop_capabilities(&plan.process, looks | needs)?;
+                    // Where the command is another user, or Yama wants it.
+                    let traces = match how {
+                        Some(_) if plan.process.switch_user => {
+                            CapabilitySet::SYS_PTRACE | CapabilitySet::DAC_READ_SEARCH
+                        }
+                        Some(_) => CapabilitySet::SYS_PTRACE,
+                        None => CapabilitySet::empty(),
+                    };
+                    credentials::drop_capabilities(&plan.process, looks | needs | traces)?;
                     // After unshare(CLONE_NEWPID) no thread can be started here: there the init serves.
                     if let Some(serving) = serving.filter(|_| !namespace) {
                         serving.serve().map_err(|error| Error::step("start the broker", error))?;
                     }
-                    return Ok(record.ended(plan, &monitor.run(), report, watched.as_ref()));
+                    let end = monitor.run();
+                    if let (Some(how), Some(denied)) = (how, &end.denied) {
+                        let _ = io::stderr().write_all(denied.text(&how).as_bytes());
+                    }
+                    return Ok(record.ended(plan, &end, report, watched.as_ref()));
                 }
             }
         }
@@ -199,6 +238,9 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
     timings.mark("seccomp");
     let status = self_check::Status::read()?;
     status.verify(emptied, viewed)?;
+    if let Some(tracee) = tracee {
+        tracee.await_tracer()?;
+    }
     // Nothing but the kernel can refuse any more. While signals that a write can bring are still ignored.
     record.started(plan, || target.executable())?;
     // nohup(1) asks for SIGHUP to stay ignored.

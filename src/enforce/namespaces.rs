@@ -86,6 +86,11 @@ pub fn rehearse(uid: u32, gid: u32) -> std::result::Result<(), (&'static str, io
     }
 }
 
+/// A copy of the mounts as they are, for a process that must not go where others of its namespace mount and pivot.
+pub fn leave_mounts() -> io::Result<()> {
+    Ok(unshare(CloneFlags::CLONE_NEWNS)?)
+}
+
 /// The namespaces that come after the plan. `network` is left out when the host's network was asked for; `pid`
 /// begins with the next child.
 pub fn enter_rest(network: bool, pid: bool) -> io::Result<()> {

@@ -18,7 +18,7 @@ use crate::enforce::limits;
 use crate::enforce::seccomp;
 use crate::error::Result;
 use crate::host::{Host, World};
-use crate::policy::{Allowance, Limits, Listen, Loopback, Net, Policy, Promise};
+use crate::policy::{Allowance, Limits, Listen, Loopback, Net, Policy, Promise, Trace};
 use crate::supervise::ceilings::DISK;
 use crate::view::{Backing, Place, View};
 
@@ -56,6 +56,9 @@ pub struct Supervision {
     pub relay: Option<Relay>,
     /// None: nothing is asked of the parent in this.
     pub ceilings: Option<Ceilings>,
+    /// None: nothing is watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Trace>,
 }
 
 /// What is done to the command's output on its way.
@@ -172,6 +175,9 @@ pub struct Ruleset {
     pub connect: Option<Vec<u16>>,
     /// TCP ports that may be bound and listened on; None leaves that to the other layers.
     pub bind: Option<Vec<u16>>,
+    /// Denials go to the kernel's audit as well.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub log: bool,
 }
 
 /// What is applied to each spawned process.
@@ -246,6 +252,7 @@ impl Plan {
                         Listen::None => ports.then(Vec::new),
                         Listen::Ports(list) => Some(list.iter().copied().collect()),
                     },
+                    log: policy.kernel_log,
                 },
                 loopback: inet == seccomp::Inet::All && namespaces.contains(&Namespace::Network),
                 tmp: policy.limits.tmp,
@@ -362,6 +369,7 @@ pub fn supervision(policy: &Policy, host: &Host) -> Option<Supervision> {
         ("--max-procs, which the kernel does not hold uid 0 to", wanted_of_tree(limits, host).procs),
         ("--max-cpu", limits.cpu.is_some()),
         ("--max-disk", limits.disk.is_some()),
+        ("confine trace", policy.trace.is_some()),
     ]
     .into_iter()
     .filter(|(_, needed)| *needed)
@@ -374,6 +382,7 @@ pub fn supervision(policy: &Policy, host: &Host) -> Option<Supervision> {
         grace: limits.grace,
         relay: Relay::decide(policy),
         ceilings: Ceilings::decide(limits, host),
+        trace: policy.trace,
     })
 }
 

@@ -6,6 +6,9 @@ use crate::policy::{Git, Hardlinks, Listen, Policy, Promise};
 use crate::supervise::broker::probe::Abilities;
 use crate::view::{Access, Backing, Place, Root, View};
 
+/// Denials are logged, Linux 6.15.
+const LOG_ABI: u32 = 7;
+
 /// Options that open something which nothing but a broker narrows: no waiver makes one.
 pub fn without_broker(policy: &Policy, host: &Host) -> Result<()> {
     let options = [
@@ -62,6 +65,13 @@ pub fn can_be_waived(promise: Promise) -> bool {
 
 /// Options that mean something only where there is a view: Landlock adds rights and takes none away.
 pub fn options(policy: &Policy, host: &Host) -> Result<()> {
+    if policy.kernel_log && host.landlock.abi() < LOG_ABI {
+        return Err(Error::refused(format!(
+            "--kernel-log needs Landlock ABI {LOG_ABI}, this kernel has {}",
+            host.landlock.abi()
+        ))
+        .with_hint("boot a kernel of at least 6.15, or list what is denied with `confine trace`"));
+    }
     let World::Missing(lack) = &host.world else { return Ok(()) };
     let options = [
         ("--user", policy.user.is_some()),

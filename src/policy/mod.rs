@@ -14,6 +14,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 pub use origin::{Origin, Setting};
 pub use promise::Promise;
 
@@ -52,6 +54,10 @@ pub struct Policy {
     pub audit: Option<PathBuf>,
     /// One JSON object at the end, with what the command wrote.
     pub result: bool,
+    /// Denials by Landlock also go to the kernel's audit.
+    pub kernel_log: bool,
+    /// `confine trace`: what is denied is listed at the end.
+    pub trace: Option<Trace>,
     pub verbose: bool,
     /// Print what each step took to standard error (hidden option, for measurements).
     pub timings: bool,
@@ -85,6 +91,14 @@ impl FileAccess {
             FileAccess::Write => "rw",
         }
     }
+}
+
+/// How the list of a trace is told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trace {
+    /// As a profile that would allow it.
+    pub suggest: bool,
+    pub json: bool,
 }
 
 /// One of `--ro`, `--rw`, `--hide`, `--seal`.

@@ -20,6 +20,7 @@ mod sample;
 mod scrub;
 pub mod surroundings;
 mod terminal;
+pub mod tracer;
 mod tree;
 
 use std::os::fd::OwnedFd;

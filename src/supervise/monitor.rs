@@ -21,6 +21,7 @@ use super::link::{Link, Message};
 use super::output::{self, Output};
 use super::surroundings::{Surroundings, Watched, now};
 use super::terminal::Terminal;
+use super::tracer::{Told, Tracer};
 use super::{tree, until};
 use crate::error::{Error, Result};
 use crate::sys;
@@ -58,6 +59,8 @@ pub struct End {
     pub output: Option<Output>,
     /// Somebody waits for the end: what else there is to be told must not take its time.
     pub hurried: bool,
+    /// What the boundary denied, if the run was traced.
+    pub denied: Option<Told>,
 }
 
 pub struct Monitor {
@@ -91,6 +94,7 @@ pub struct Monitor {
     /// Everything inside was stopped along with the command.
     frozen: bool,
     reached: Option<Reached>,
+    tracer: Option<Tracer>,
 }
 
 impl Monitor {
@@ -124,7 +128,12 @@ impl Monitor {
             ceilings: None,
             frozen: false,
             reached: None,
+            tracer: None,
         })
+    }
+
+    pub fn trace(&mut self, tracer: Tracer) {
+        self.tracer = Some(tracer);
     }
 
     pub fn relay(&mut self, output: Output) {
@@ -142,11 +151,15 @@ impl Monitor {
     pub fn run(mut self) -> End {
         let _ = std::env::set_current_dir("/");
         loop {
+            if let Some(tracer) = &mut self.tracer {
+                tracer.turn();
+            }
             if let Some(outcome) = self.reap() {
                 let outcome = self.finish(outcome);
                 self.let_go();
                 let (wall, hurried) = (now().saturating_sub(self.began), self.hurried);
-                return End { outcome, wall, output: self.output, hurried };
+                let denied = self.tracer.map(Tracer::into_told);
+                return End { outcome, wall, output: self.output, hurried, denied };
             }
             let ready = self.wait();
             if ready.caller || self.caller.as_ref().is_some_and(Watched::has_gone) {
@@ -155,6 +168,9 @@ impl Monitor {
                 self.kill_all();
             }
             self.pass_on();
+            if let Some(tracer) = self.tracer.as_mut().filter(|_| ready.tracee) {
+                tracer.attach();
+            }
             if ready.signal {
                 self.on_signals();
             }
@@ -168,10 +184,10 @@ impl Monitor {
     fn wait(&self) -> Ready {
         let link = self.linked.then(|| self.link.as_fd());
         let caller = self.caller.as_ref().and_then(|caller| caller.pidfd.as_ref()).map(|fd| fd.as_fd());
+        let tracee = self.tracer.as_ref().and_then(Tracer::watched);
         let mut watched = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
-        watched.extend(
-            link.iter().chain(caller.iter()).map(|fd: &BorrowedFd<'_>| PollFd::new(*fd, PollFlags::POLLIN)),
-        );
+        let more = link.iter().chain(caller.iter()).chain(tracee.iter());
+        watched.extend(more.map(|fd: &BorrowedFd<'_>| PollFd::new(*fd, PollFlags::POLLIN)));
         // Once the end has begun there is nothing more to be counted.
         let ceilings = self.ceilings.as_ref().filter(|_| self.outcome.is_none());
         let look = ceilings.and_then(Ceilings::next);
@@ -187,6 +203,8 @@ impl Monitor {
             signal: is_ready(0),
             link: link.is_some() && is_ready(1),
             caller: caller.is_some() && is_ready(1 + usize::from(link.is_some())),
+            tracee: tracee.is_some()
+                && is_ready(1 + usize::from(link.is_some()) + usize::from(caller.is_some())),
         }
     }
 
@@ -250,6 +268,10 @@ impl Monitor {
     fn on_stop(&mut self, signal: i32, turn: u64, with_terminal: bool) {
         if let (true, Some(terminal)) = (with_terminal, &mut self.terminal) {
             terminal.give_back();
+        }
+        // Whatever else runs inside cannot without its tracer; only a shell at the terminal has to see the stop.
+        if self.tracer.is_some() && self.terminal.is_none() {
+            return;
         }
         // What has been continued since is not stopped any more, and stopping would throw a SIGCONT away that has
         // come meanwhile (signal(7)).
@@ -387,6 +409,10 @@ impl Monitor {
     }
 
     fn reap(&self) -> Option<Outcome> {
+        if let Some(tracer) = &self.tracer {
+            let status = tracer.init_status()?;
+            return Some(status.exit_status().map_or(Outcome::Ended, Outcome::Exited));
+        }
         match waitpid(self.init, Some(WaitPidFlag::WNOHANG)) {
             Ok(WaitStatus::StillAlive) | Err(Errno::EINTR) => None,
             Ok(WaitStatus::Exited(_, status)) => Some(Outcome::Exited(status)),
@@ -452,4 +478,5 @@ struct Ready {
     signal: bool,
     link: bool,
     caller: bool,
+    tracee: bool,
 }

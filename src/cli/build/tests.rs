@@ -7,7 +7,7 @@ use crate::cli::{Request, SUBCOMMANDS, command};
 #[test]
 fn the_command_is_sound_in_claps_own_view() {
     command().debug_assert();
-    for build in [run, explain, check, scan, verify] {
+    for build in [run, explain, check, scan, trace, verify] {
         build(Build::Options).debug_assert();
         build(Build::MeantBy(&[])).debug_assert();
     }
@@ -15,7 +15,9 @@ fn the_command_is_sound_in_claps_own_view() {
 
 #[test]
 fn every_row_says_what_it_does_in_one_line_and_in_full() {
-    for row in options::RUN.iter().chain([&options::JSON, &options::SEPARATE, &options::EXPECT]) {
+    for row in
+        options::RUN.iter().chain([&options::JSON, &options::SEPARATE, &options::EXPECT, &options::SUGGEST])
+    {
         assert!(!row.summary.is_empty() && row.summary.len() <= 76, "--{}", row.name);
         assert!(!row.summary.ends_with('.') && row.detail.ends_with('.'), "--{}", row.name);
     }

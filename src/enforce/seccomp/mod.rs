@@ -24,6 +24,7 @@ use std::os::fd::OwnedFd;
 use crate::sys;
 use compile::Outcome;
 pub use row::{BROKER, Group, Relation, Row, Test, When, Width};
+pub(crate) use row::{call, same, x86};
 pub use table::LAST_VETTED;
 
 /// What the filter of one run depends on.
@@ -147,6 +148,7 @@ fn every_row() -> impl Iterator<Item = (&'static Group, &'static Row)> {
     table::TABLE.iter().flat_map(|group| group.rows.iter().map(move |row| (group, row)))
 }
 
-fn in_force(rules: &Rules) -> impl Iterator<Item = (&'static Group, &'static Row)> {
+/// Those that hold in a run.
+pub fn in_force(rules: &Rules) -> impl Iterator<Item = (&'static Group, &'static Row)> {
     every_row().filter(|(group, _)| group.when.holds(rules))
 }

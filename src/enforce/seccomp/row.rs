@@ -108,6 +108,22 @@ pub enum Relation {
     Masked(u32, u32),
 }
 
+impl Test {
+    pub fn holds(&self, arguments: &[u64; 6]) -> bool {
+        let value = arguments.get(usize::from(self.argument)).copied().unwrap_or(0);
+        let value = match self.width {
+            Width::Int => value & 0xffff_ffff,
+            Width::Pointer => value,
+        };
+        match self.relation {
+            Relation::Is(other) => value == u64::from(other),
+            Relation::IsNot(other) => value != u64::from(other),
+            Relation::Any(bits) => value & u64::from(bits) != 0,
+            Relation::Masked(mask, other) => value & u64::from(mask) == u64::from(other),
+        }
+    }
+}
+
 pub const fn call(name: &'static str, x86_64: u32, generic: u32) -> Row {
     Row { name, x86_64: Some(x86_64), generic: Some(generic), tests: &[] }
 }
