@@ -179,7 +179,7 @@ impl Prepared {
         if invocation.policy.verbose {
             record::explain_start(&plan);
         }
-        let note = plan::note::text(&plan, &view);
+        let note = plan::note::Note::of(&plan, &view);
         let id = plan.id();
         environment.pairs.push(("CONFINE_POLICY".into(), id.into()));
         match exec::Target::prepare(&invocation.command, &environment.pairs, &caller.cwd) {

@@ -11,26 +11,18 @@ use rustix::fs::{FileType, Mode, OFlags, fstat, openat, renameat};
 use super::mounts::{Grant, Right};
 use super::veil;
 use crate::error::{Error, Result};
+use crate::plan::note::Note;
 use crate::view::{Access, Backing, Source, View};
 
-pub fn grants(view: View, note: &str) -> Result<Vec<Grant>> {
-    let mut hidden: Vec<PathBuf> = view
-        .places()
-        .filter(|place| place.access == Access::Hidden)
-        .map(|place| place.path.clone())
-        .collect();
-    for entry in view.entries.values().filter(|entry| entry.place.backing == Backing::Veiled) {
-        if let Source::Object { fd, .. } = &entry.source {
-            let found = veil::unreadable(fd, &entry.place.path)
-                .map_err(|error| Error::path("look into", &entry.place.path, error))?;
-            hidden.extend(found.into_iter().map(|(path, _)| path));
-        }
-    }
+pub fn grants(view: View, note: &Note) -> Result<Vec<Grant>> {
+    let hidden = hidden(&view)?;
     let mut grants = Vec::new();
     if let Some(state) = &view.state {
-        let fd = write_note(&state.fd, note)
-            .map_err(|error| Error::path("write the note in", &state.path, error))?;
-        grants.push(Grant { fd, right: Right::Read, directory: false });
+        for (name, bytes) in note.files() {
+            let fd = write_note(&state.fd, name, bytes)
+                .map_err(|error| Error::path("write the note in", &state.path, error))?;
+            grants.push(Grant { fd, right: Right::Read, directory: false });
+        }
     }
     for (path, entry) in view.entries {
         let right = match (entry.place.access, &entry.place.backing) {
@@ -45,6 +37,23 @@ pub fn grants(view: View, note: &str) -> Result<Vec<Grant>> {
         }
     }
     Ok(grants)
+}
+
+/// What is granted around: no rule reaches it, and none its directories as a whole.
+pub fn hidden(view: &View) -> Result<Vec<PathBuf>> {
+    let mut hidden: Vec<PathBuf> = view
+        .places()
+        .filter(|place| place.access == Access::Hidden)
+        .map(|place| place.path.clone())
+        .collect();
+    for entry in view.entries.values().filter(|entry| entry.place.backing == Backing::Veiled) {
+        if let Source::Object { fd, .. } = &entry.source {
+            let found = veil::unreadable(fd, &entry.place.path)
+                .map_err(|error| Error::path("look into", &entry.place.path, error))?;
+            hidden.extend(found.into_iter().map(|(path, _)| path));
+        }
+    }
+    Ok(hidden)
 }
 
 fn grant_around(
@@ -82,13 +91,13 @@ fn grant_around(
 
 /// In the state directory itself, in which the command may not write. A run beside this one may be reading, so the
 /// name changes hands in one step.
-fn write_note(state: &OwnedFd, note: &str) -> io::Result<OwnedFd> {
-    let draft = format!("note.{}", std::process::id());
+fn write_note(state: &OwnedFd, name: &str, note: &[u8]) -> io::Result<OwnedFd> {
+    let draft = format!("{name}.{}", std::process::id());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // One that a killed run with the same pid left behind.
     let _ = rustix::fs::unlinkat(state, &draft, rustix::fs::AtFlags::empty());
     let mut file = fs::File::from(openat(state, &draft, flags, Mode::from_raw_mode(0o400))?);
-    file.write_all(note.as_bytes())?;
-    renameat(state, &draft, state, "note")?;
-    Ok(openat(state, "note", OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?)
+    file.write_all(note)?;
+    renameat(state, &draft, state, name)?;
+    Ok(openat(state, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?)
 }

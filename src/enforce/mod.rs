@@ -5,7 +5,7 @@
 pub mod cgroup;
 pub mod credentials;
 pub mod descriptors;
-mod direct;
+pub mod direct;
 pub mod environment;
 pub mod exec;
 mod kept;
@@ -16,7 +16,7 @@ pub mod namespaces;
 pub mod seccomp;
 pub mod self_check;
 pub mod standard;
-mod veil;
+pub mod veil;
 
 use std::fs;
 use std::io::{self, Write};
@@ -28,6 +28,7 @@ use rustix::thread::CapabilitySet;
 
 use crate::enforce::seccomp::Inet;
 use crate::error::{Error, Result, paste, show};
+use crate::plan::note::Note;
 use crate::plan::{Namespace, Plan};
 use crate::policy::Git;
 use crate::record::{Record, Timings};
@@ -50,7 +51,7 @@ pub struct Run<'a> {
     pub caller: &'a Caller,
     pub cgroup: &'a cgroup::Site,
     pub target: exec::Target,
-    pub note: String,
+    pub note: Note,
     pub record: Record,
     pub timings: Timings,
     /// Who was the parent when confine began.

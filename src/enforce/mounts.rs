@@ -3,7 +3,7 @@
 //! Everything is mounted by descriptor. What lies in a workspace is hostile, so a mount point there is opened
 //! without following any link and without leaving the new root, and nothing is ever created in it.
 
-mod clone;
+pub mod clone;
 mod file;
 mod filesystem;
 mod tree;
@@ -32,6 +32,7 @@ use super::kept;
 use super::veil::{Veil, unreadable};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
+use crate::plan::note::{self, Note};
 use crate::sys::{self, MountAttr};
 use crate::view::{Access, Backing, Entry, Place, Source, View, system};
 
@@ -88,7 +89,7 @@ pub struct Builder<'a> {
 
 /// Builds the new root beside the old one. Nothing of it is visible to any path yet. Returns that root, which is the
 /// working directory by then, what is to be granted, and descriptors that only have to be closed some time.
-pub fn build(plan: &Plan, view: View, note: &str) -> Result<(OwnedFd, Vec<Grant>, Vec<OwnedFd>)> {
+pub fn build(plan: &Plan, view: View, note: &Note) -> Result<(OwnedFd, Vec<Grant>, Vec<OwnedFd>)> {
     // Modes are meant as they are written; the caller's mask comes back for the command.
     let mask = rustix::process::umask(Mode::empty());
     let built = build_unmasked(plan, view, note);
@@ -96,13 +97,13 @@ pub fn build(plan: &Plan, view: View, note: &str) -> Result<(OwnedFd, Vec<Grant>
     built
 }
 
-fn build_unmasked(plan: &Plan, view: View, note: &str) -> Result<(OwnedFd, Vec<Grant>, Vec<OwnedFd>)> {
+fn build_unmasked(plan: &Plan, view: View, note: &Note) -> Result<(OwnedFd, Vec<Grant>, Vec<OwnedFd>)> {
     // First: once something covers "/", the kernel takes this process for one in a chroot and refuses it, and
     // its children, user namespaces (unshare(2), EPERM).
     let veil = if plan.world.veil { Veil::make(plan) } else { None };
     let devices = openat(CWD, "/dev", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
         .map_err(|errno| Error::path("open", "/dev", errno))?;
-    let own = Own { bytes: note.len() as u64, names: view.entries.len() as u64 };
+    let own = Own { bytes: note.bytes(), names: view.entries.len() as u64 };
     let (private, root) =
         attach_tmpfs(tmp_bytes(plan), own).map_err(|error| Error::step("mount a private tmpfs", error))?;
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft);
@@ -474,14 +475,16 @@ impl Builder<'_> {
         }
     }
 
-    fn add_own(&mut self, note: &str) -> io::Result<()> {
-        let note_path = Path::new(OWN).join("note");
-        self.parents(&note_path)?;
-        write_file(self.root.as_fd(), relative(&note_path), note.as_bytes(), 0o444, (None, None))?;
-        empty_file(&self.root, relative(&Path::new(OWN).join("self-check")), 0o444)?;
-        let fd = openat(&self.root, relative(&note_path), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        self.grants.push(Grant { fd, right: Right::Read, directory: false });
-        Ok(())
+    fn add_own(&mut self, note: &Note) -> io::Result<()> {
+        let own = Path::new(OWN);
+        self.parents(&own.join(note::TEXT))?;
+        for (name, bytes) in note.files() {
+            let path = own.join(name);
+            write_file(self.root.as_fd(), relative(&path), bytes, 0o444, (None, None))?;
+            let fd = openat(&self.root, relative(&path), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+            self.grants.push(Grant { fd, right: Right::Read, directory: false });
+        }
+        empty_file(&self.root, relative(&own.join("self-check")), 0o444)
     }
 
     fn grant_directories(&mut self) -> io::Result<()> {

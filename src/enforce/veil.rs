@@ -7,9 +7,11 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::namespaces;
+use super::{mounts::clone, namespaces};
 use crate::plan::{Namespace, Plan};
 use crate::sys::{self, MountAttr};
+use crate::view::inside::Veils;
+use crate::view::{Backing, Source, View};
 
 const IDMAP: u64 = 0x0010_0000;
 
@@ -40,6 +42,28 @@ impl Veil {
         // A refusal leaves the clone as it was; `unreadable` sees that and covers instead.
         set(&mapped).or_else(|_| set(&plain))
     }
+}
+
+/// What will be mapped and what covered, for whoever asks and does not run. Needs the capabilities of a run.
+pub fn foresee(plan: &Plan, view: &View) -> io::Result<Veils> {
+    let mut veils = Veils::default();
+    let veil = if plan.world.veil && plan.has(Namespace::Mount) { Veil::make(plan) } else { None };
+    for entry in view.entries.values().filter(|entry| entry.place.backing == Backing::Veiled) {
+        let Source::Object { fd, .. } = &entry.source else { continue };
+        let path = &entry.place.path;
+        match &veil {
+            Some(veil) => {
+                let tree = clone::open_tree_clone(fd)?;
+                veil.put_on(&tree, 0)?;
+                if rustix::fs::fstat(&tree)?.st_uid != 0 {
+                    veils.mapped.push(path.clone());
+                }
+                veils.covered.extend(unreadable(&tree, path)?);
+            }
+            None => veils.covered.extend(unreadable(fd, path)?),
+        }
+    }
+    Ok(veils)
 }
 
 /// What others cannot read, where no map could be put on: to be covered.

@@ -1,6 +1,7 @@
 //! What will be done, decided before anything is: Policy x View x Host -> Plan or refusal. Pure: no system calls.
 #![forbid(unsafe_code)]
 
+pub mod facts;
 mod id;
 pub mod note;
 mod promises;

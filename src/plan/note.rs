@@ -2,17 +2,44 @@
 
 use std::fmt::Write;
 
-use super::{Ceilings, Namespace, Plan};
+use super::{Ceilings, Namespace, Plan, facts};
 use crate::enforce::cgroup::Mechanism;
 use crate::enforce::limits::What;
 use crate::enforce::seccomp::Inet;
 use crate::error::show;
 use crate::view::{Access, Backing, Origin, Place, View};
 
+/// What is told to whoever runs inside: a text for people and models, and the same facts for programs.
+#[derive(Debug)]
+pub struct Note {
+    text: String,
+    facts: Vec<u8>,
+}
+
+pub const TEXT: &str = "note";
+pub const FACTS: &str = "plan.json";
+
+impl Note {
+    pub fn of(plan: &Plan, view: &View) -> Note {
+        Note { text: text(plan, view), facts: facts::write(plan, view) }
+    }
+
+    /// By their names, which lie beside each other.
+    pub fn files(&self) -> [(&'static str, &[u8]); 2] {
+        [(TEXT, self.text.as_bytes()), (FACTS, &self.facts)]
+    }
+
+    /// In a file system that counts whole pages.
+    pub fn bytes(&self) -> u64 {
+        const PAGE: u64 = 4096;
+        self.files().iter().map(|(_, bytes)| (bytes.len() as u64).next_multiple_of(PAGE)).sum()
+    }
+}
+
 /// Plain text, short lines, facts first; beside each denial its errno and what to ask for. Names come from the user
 /// and from hostile trees, so each is escaped.
 pub fn text(plan: &Plan, view: &View) -> String {
-    let mut note = Note(String::new());
+    let mut note = Lines(String::new());
     note.line(
         "You run inside `confine`. What follows is enforced by the kernel: retrying or going around it does",
     );
@@ -32,9 +59,9 @@ pub fn text(plan: &Plan, view: &View) -> String {
     note.0
 }
 
-struct Note(String);
+struct Lines(String);
 
-impl Note {
+impl Lines {
     fn line(&mut self, text: &str) {
         self.0.push_str(text);
         self.0.push('\n');
@@ -53,7 +80,7 @@ impl Note {
     }
 }
 
-fn files(note: &mut Note, plan: &Plan) {
+fn files(note: &mut Lines, plan: &Plan) {
     let list = || plan.world.view.iter();
     let shown = |place: &&Place| matches!(place.backing, Backing::Bind | Backing::Kept | Backing::Sealed);
     note.line("\nFILES");
@@ -97,7 +124,7 @@ fn files(note: &mut Note, plan: &Plan) {
     );
 }
 
-fn guards(note: &mut Note, plan: &Plan, view: &View) {
+fn guards(note: &mut Lines, plan: &Plan, view: &View) {
     let guarded = |place: &&Place| place.origin == Origin::Found && place.backing == Backing::Itself;
     let list = || plan.world.view.iter().filter(guarded);
     if list().next().is_some() {
@@ -119,7 +146,7 @@ fn guards(note: &mut Note, plan: &Plan, view: &View) {
     }
 }
 
-fn network(note: &mut Note, plan: &Plan) {
+fn network(note: &mut Lines, plan: &Plan) {
     note.line("\nNETWORK");
     match (plan.process.seccomp.inet, plan.has(Namespace::Network)) {
         (Inet::All, true) => {
@@ -206,7 +233,7 @@ fn network(note: &mut Note, plan: &Plan) {
     }
 }
 
-fn processes(note: &mut Note, plan: &Plan) {
+fn processes(note: &mut Lines, plan: &Plan) {
     note.line("\nPROCESSES");
     note.line(
         "  others cannot be signalled, traced, limited or read: EPERM (Operation not permitted) or EACCES;",
@@ -229,7 +256,7 @@ fn processes(note: &mut Note, plan: &Plan) {
     note.line("  signing with gpg or ssh keys is not possible: keys and agents are outside");
 }
 
-fn limits(note: &mut Note, plan: &Plan) {
+fn limits(note: &mut Lines, plan: &Plan) {
     let timeout = plan.supervision.as_ref().and_then(|supervision| supervision.timeout);
     let bounds = timeout.is_some() || plan.process.limits.iter().any(|limit| limit.what != What::Core);
     if bounds || plan.has(Namespace::Mount) {

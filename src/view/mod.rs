@@ -9,6 +9,7 @@ pub mod control;
 mod direct;
 mod git;
 mod home;
+pub mod inside;
 mod listing;
 mod never;
 mod roots;
