@@ -73,7 +73,7 @@ pub fn add(
     }
     // Tools are found at the real HOME wherever the command's own is.
     let kept = match &policy.state {
-        Some(state) => Some(add_state(view, caller, state, host.namespaces(), purpose)?),
+        Some(state) => Some(add_state(view, caller, state, host, purpose)?),
         None => None,
     };
     if policy.toolchains && !inside_root {
@@ -98,12 +98,18 @@ fn add_state(
     view: &mut View,
     caller: &Caller,
     named: &Path,
-    mounts: bool,
+    host: &Host,
     purpose: Purpose,
 ) -> Result<PathBuf> {
+    let mounts = host.namespaces();
+    // A directory of this run alone has another name in the next one, under the same policy.
+    let (origin, reason) = match host.private_home {
+        true => (Origin::Found, "made for this run and gone at its end"),
+        false => (Origin::Option, "kept from one run to the next by --state"),
+    };
     let path = caller.absolute(named);
     let private = |path: &Path| {
-        if purpose == Purpose::Explain {
+        if purpose != Purpose::Run {
             return Ok(());
         }
         let made = fs::DirBuilder::new().mode(0o700).create(path).and_then(|()| {
@@ -120,7 +126,7 @@ fn add_state(
     private(&path)?;
     // Explaining makes nothing, so there may be nothing to look at.
     let look = |path: &Path| match trace(path).and_then(|found| Ok((found.stat()?, found))) {
-        Err(error) if purpose == Purpose::Explain && error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) if purpose != Purpose::Run && error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         other => other.map(Some).map_err(|error| cannot_show("--state", named, error)),
     };
     let owned = |stat: &Stat| file_type(stat) == FileType::Directory && stat.st_uid == caller.uid;
@@ -152,8 +158,8 @@ fn add_state(
             access: Access::Write,
             // Without mounts it is the host's own directory at its own name.
             backing: if mounts { Backing::Kept } else { Backing::Bind },
-            origin: Origin::Option,
-            reason: "kept from one run to the next by --state".to_owned(),
+            origin,
+            reason: reason.to_owned(),
         };
         let Some((stat, kept)) = kept else {
             view.insert(place, Source::None);
