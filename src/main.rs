@@ -29,7 +29,7 @@ fn main() -> ExitCode {
 }
 
 /// What was looked at is not as it should be: a default promise does not hold, an attempt had effect, a name leads
-/// outside, a record's chain is broken.
+/// outside, a record's chain is broken, something of high severity was found.
 const NOT_GOOD: u8 = 1;
 
 fn run() -> Result<u8> {
@@ -44,6 +44,7 @@ fn run() -> Result<u8> {
             None => commands::check::run(json)?,
         }),
         Request::ProveInside(words) => Ok(commands::prove::inside(&words).map(|()| 0)?),
+        Request::Posture { workspaces, json } => judged(&commands::posture::run(&workspaces, json)?),
         Request::Explain { invocation, json } => {
             let explained = commands::explain::run(&invocation, json)?;
             print(&explained.text)?;
@@ -51,6 +52,9 @@ fn run() -> Result<u8> {
         }
         Request::Profile { name, text, json } => {
             print(&commands::explain::profile(&name, &text, json)).map(|()| 0)
+        }
+        Request::Why { policy, subjects, json } => {
+            print(&commands::why::run(policy.as_ref(), &subjects, json)?).map(|()| 0)
         }
         Request::Scan { dirs, separate, json } => {
             let dirs: Vec<PathBuf> = dirs.into_iter().map(PathBuf::from).collect();

@@ -136,6 +136,18 @@ fn explain_fits_its_schema() {
 }
 
 #[test]
+fn why_and_posture_fit_their_schemas() {
+    let scratch = Scratch::new("why");
+    scratch.says("touch w/.envrc w/file outside && ln -s nowhere w/link", 0);
+    let subjects = "file link .envrc new /usr/bin/env /etc/shadow /dev/null x:443 @x PATH= TOKEN=";
+    for options in ["", "--connect 443", "--namespaces off"] {
+        let line = format!("cd w && confine why --json -w . {options} {subjects}");
+        fits("why", &scratch.says(&line, 0));
+    }
+    fits("posture", &scratch.says("HOME=$PWD XDG_CONFIG_HOME= confine check --posture --json -w w", 0));
+}
+
+#[test]
 fn status_lines_fit_their_schema() {
     let scratch = Scratch::new("status");
     for (options, command, status, lines) in [

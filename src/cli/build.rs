@@ -64,8 +64,8 @@ pub fn run(build: Build<'_>) -> Command {
             .override_usage(
                 "confine [OPTIONS] -- COMMAND [ARG]...\n       confine explain [OPTIONS] -- COMMAND [ARG]...\n       \
                  confine trace [OPTIONS] -- COMMAND [ARG]...\n       confine check [--prove [OPTIONS]] [--json]\n       \
-                 confine scan [--separate] [--json] DIR...\n       \
-                 confine verify [--expect HASH] [--json] FILE",
+                 confine check --posture [-w DIR]... [--json]\n       confine scan [--separate] [--json] DIR...\n       \
+                 confine verify [--expect HASH] [--json] FILE\n       confine why [OPTIONS] [--json] SUBJECT...",
             )
             .after_help(AFTER)
             .after_long_help(after_long())
@@ -109,7 +109,7 @@ pub fn trace(build: Build<'_>) -> Command {
 pub fn check(build: Build<'_>) -> Command {
     let command = base("check")
         .args(options::RUN.iter().filter(|row| build.has(row)).map(|row| arg(row, build)))
-        .args([arg(&options::PROVE, build), arg(&options::JSON, build)]);
+        .args([&options::PROVE, &options::POSTURE, &options::JSON].map(|row| arg(row, build)));
     if !build.texts() {
         return command;
     }
@@ -119,9 +119,13 @@ pub fn check(build: Build<'_>) -> Command {
                 "Tell, promise by promise, whether this host can keep it and by what, or why not and what would \
                  help; found by doing the whole set-up in a child. Exits 0 when every default promise holds, 1 \
                  otherwise. With --prove, which takes the options of a run, attempts to get out are made inside \
-                 the boundary that these options make, each against a victim that is watched from outside.",
+                 the boundary that these options make, each against a victim that is watched from outside. With \
+                 --posture the set-up around the runs is audited instead.",
             )
-            .override_usage("confine check [--json]\n       confine check --prove [OPTIONS] [--json]")
+            .override_usage(
+                "confine check [--json]\n       confine check --prove [OPTIONS] [--json]\n       \
+                 confine check --posture [-w DIR]... [--json]",
+            )
 }
 
 pub fn scan(build: Build<'_>) -> Command {
@@ -155,6 +159,31 @@ pub fn verify(build: Build<'_>) -> Command {
              line, shows only against a hash that was kept elsewhere.",
         )
         .override_usage("confine verify [--expect HASH] [--json] FILE")
+}
+
+pub fn why(build: Build<'_>) -> Command {
+    let mut subjects =
+        Arg::new("subject").value_name("SUBJECT").num_args(0..).value_parser(value_parser!(OsString));
+    if build.texts() {
+        subjects = subjects
+            .help("A path, HOST:PORT, @ABSTRACT, or NAME= for a variable; a name with a slash is a path")
+            .value_hint(ValueHint::AnyPath);
+    }
+    let command = base("why")
+        .args(options::RUN.iter().filter(|row| build.has(row)).map(|row| arg(row, build)))
+        .args([arg(&options::JSON, build), subjects]);
+    if !build.texts() {
+        return command;
+    }
+    command
+        .about("Tell what is visible, writable, reachable or passed, and why")
+        .long_about(
+            "Tell, for each SUBJECT, whether it is visible, readable, writable, executable, connectable or \
+             passed in a run with these options, which rule says so, and the smallest option that would change it. \
+             Nothing is run. Inside a run it needs no options and answers by the plan that was enforced. Exits 0 \
+             when it has answered, whatever the answer.",
+        )
+        .override_usage("confine why [OPTIONS] [--json] SUBJECT...")
 }
 
 /// One row as a clap argument. Words stay bytes here: what they mean is for `values` to say, so that a wrong

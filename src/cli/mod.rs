@@ -13,6 +13,7 @@ mod values;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use clap::builder::StyledStr;
 use clap::{ArgMatches, Command};
@@ -20,7 +21,7 @@ use clap::{ArgMatches, Command};
 use crate::error::{Error, Result};
 use crate::policy::files::Find;
 use crate::policy::{Policy, Trace};
-use build::{Build, check, explain, run, scan, trace, verify};
+use build::{Build, check, explain, run, scan, trace, verify, why};
 
 /// What confine is asked to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +34,11 @@ pub enum Request {
     },
     /// What `check --prove` runs inside: for no one else.
     ProveInside(Vec<OsString>),
+    /// `check --posture`
+    Posture {
+        workspaces: Vec<PathBuf>,
+        json: bool,
+    },
     Explain {
         invocation: Invocation,
         json: bool,
@@ -51,6 +57,12 @@ pub enum Request {
     Verify {
         file: OsString,
         expect: Option<String>,
+        json: bool,
+    },
+    Why {
+        /// Of a run with these options; None asks about the run that this is part of.
+        policy: Option<Policy>,
+        subjects: Vec<OsString>,
         json: bool,
     },
     /// A text for standard output.
@@ -76,7 +88,7 @@ pub struct Proof {
 /// Not among the subcommands: nobody calls it but confine itself.
 pub const PROVE_INSIDE: &str = "prove-inside";
 
-const SUBCOMMANDS: [&str; 5] = ["check", "explain", "scan", "trace", "verify"];
+const SUBCOMMANDS: [&str; 6] = ["check", "explain", "scan", "trace", "verify", "why"];
 
 /// The whole command with every text, for help, manual page and completions.
 pub fn command() -> Command {
@@ -87,6 +99,7 @@ pub fn command() -> Command {
             scan(Build::Whole),
             trace(Build::Whole),
             verify(Build::Whole),
+            why(Build::Whole),
         ])
         .subcommand_precedence_over_arg(true)
         .args_conflicts_with_subcommands(true)
@@ -103,6 +116,7 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>, find: Find<'_>) -> Result
         Some(PROVE_INSIDE) => Ok(Request::ProveInside(words[1..].to_vec())),
         Some("trace") => parse_trace(words, find),
         Some("verify") => parse_verify(&words),
+        Some("why") => parse_why(&words, find),
         _ => parse_run(words, find),
     }
 }
@@ -158,16 +172,35 @@ fn parse_check(words: &[OsString], find: Find<'_>) -> Result<Request> {
             let json = values::flag(&options, "json");
             let of_run: Vec<OsString> = words[1..]
                 .iter()
-                .filter(|word| !["--prove", "--json"].iter().any(|own| word == own))
+                .filter(|word| !["--prove", "--posture", "--json"].iter().any(|own| word == own))
                 .cloned()
                 .collect();
-            if values::flag(&options, "prove") {
+            let (prove, posture) = (values::flag(&options, "prove"), values::flag(&options, "posture"));
+            if prove && posture {
+                return Err(Error::usage("--prove and --posture are two questions")
+                    .with_hint("confine check --posture, then confine check --prove"));
+            }
+            if posture {
+                let other = |row: &&options::Row| {
+                    let given = values::flag(&options, row.name) || values::one(&options, row.name).is_some();
+                    given && row.name != "workspace"
+                };
+                if let Some(row) = options::RUN.iter().find(other) {
+                    return Err(Error::usage(format!("--{} has no meaning with --posture", row.name))
+                        .with_hint("confine check --posture -w ."));
+                }
+                let workspaces = values::all(&options, "workspace");
+                let workspaces =
+                    workspaces.iter().map(|word| values::path("workspace", word)).collect::<Result<_>>()?;
+                return Ok(Request::Posture { workspaces, json });
+            }
+            if prove {
                 let policy = rules::policy(&layers::gather(&options, find, rules::check)?)?;
                 return Ok(Request::Check { json, prove: Some(Box::new(Proof { policy, words: of_run })) });
             }
             if let Some(word) = of_run.first() {
                 return Err(Error::usage(format!(
-                    "check takes {} only with --prove, which tries a run with it",
+                    "check takes {} only with --prove, which tries a run with it, or --posture",
                     crate::error::show(word)
                 ))
                 .with_hint(complaint::line(
@@ -214,6 +247,31 @@ fn parse_verify(words: &[OsString]) -> Result<Request> {
             Ok(Request::Verify { file: file.to_owned(), expect, json: values::flag(&options, "json") })
         }
     }
+}
+
+fn parse_why(words: &[OsString], find: Find<'_>) -> Result<Request> {
+    let options = match matches(why, &["confine", "why"], &words[1..])? {
+        Matched::Text(text) => return Ok(*text),
+        Matched::Options(options) => options,
+    };
+    let subjects = values::all(&options, "subject");
+    if subjects.is_empty() {
+        return Err(Error::usage("nothing to ask about").with_hint("confine why -w . PATH"));
+    }
+    // Without any option it may be about the run that this is part of.
+    let own = words
+        .iter()
+        .skip(1)
+        .all(|word| !word.as_bytes().starts_with(b"-") || word == "--json" || word == "--");
+    let policy = rules::policy(&layers::gather(&options, find, rules::check)?)?;
+    let named = !policy.workspaces.is_empty() || policy.no_workspace;
+    if !named && !own {
+        return Err(
+            Error::usage("no workspace: these options make no run").with_hint("confine why -w . SUBJECT")
+        );
+    }
+    let policy = named.then_some(policy);
+    Ok(Request::Why { policy, subjects, json: values::flag(&options, "json") })
 }
 
 /// `confine help [SUBCOMMAND]`, for those who try it first.

@@ -491,3 +491,12 @@ pub const SEPARATE: Row = row(
     "Give every file that has a name elsewhere too an inode of its own",
     "Contents, mode, times and extended attributes are kept. Run it while nothing else writes there.",
 );
+
+pub const POSTURE: Row = row(
+    OUTPUT,
+    "posture",
+    Value::None,
+    "Look for weak spots of the set-up instead",
+    "Policy files, agents' shells, secrets and sockets that commands could read or reach, files that run by themselves, \
+     kernel settings. Nothing is run or changed. Exits 1 when something found is of high severity.",
+);

@@ -264,6 +264,8 @@ fn the_other_requests_are_told_apart_by_the_first_word() {
         (proof.policy.network.net, proof.words),
         (Net::Host, ["--net", "host", "-C", "d"].map(OsString::from).to_vec())
     );
+    let posture = Request::Posture { workspaces: vec!["a".into(), "b".into()], json: false };
+    assert_eq!(ask("confine check --posture -w a -w b").unwrap(), posture);
     let dirs = vec!["a".into(), "-b".into()];
     assert_eq!(
         ask("confine scan --separate --json a -- -b").unwrap(),
@@ -354,7 +356,15 @@ fn claps_findings_are_told_in_one_line() {
     assert_says("confine check -w . -- x", "unexpected word 'x' | 'confine check --help' lists the options");
     assert_says(
         "confine check -w .",
-        "check takes '-w' only with --prove, which tries a run with it | confine check --prove -w .",
+        "check takes '-w' only with --prove, which tries a run with it, or --posture | confine check --prove -w .",
+    );
+    assert_says(
+        "confine check --posture --net host",
+        "--net has no meaning with --posture | confine check --posture -w .",
+    );
+    assert_says(
+        "confine check --posture --prove",
+        "--prove and --posture are two questions | confine check --posture, then confine check --prove",
     );
     assert_says(
         "confine explain --bogus -w . -- x",

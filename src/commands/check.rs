@@ -121,24 +121,8 @@ pub fn run(json: bool) -> Result<Judgement> {
 }
 
 fn weak() -> Vec<Weak> {
-    const SETTINGS: &[(&str, &str, &str, &str)] = &[
-        ("fs.protected_hardlinks", "0", "1", "others can link files of yours into what a command may write"),
-        ("fs.protected_symlinks", "0", "1", "a link that a command leaves in /tmp is followed by everybody"),
-        (
-            "dev.tty.legacy_tiocsti",
-            "1",
-            "0",
-            "an unconfined program can type into the terminal (inside it is denied)",
-        ),
-    ];
-    let read = |name: &str| fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/")));
-    SETTINGS
-        .iter()
-        .filter_map(|(setting, bad, good, why)| {
-            let value = read(setting).ok()?.trim().to_owned();
-            let help = format!("sudo sysctl {setting}={good}");
-            (value == *bad).then_some(Weak { setting, value, why, help })
-        })
+    super::posture::weak_settings()
+        .map(|(setting, value, why, fix)| Weak { setting, value, why, help: fix.to_owned() })
         .collect()
 }
 

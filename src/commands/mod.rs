@@ -3,10 +3,12 @@
 
 pub mod check;
 pub mod explain;
+pub mod posture;
 pub mod prove;
 pub mod run;
 pub mod scan;
 pub mod verify;
+pub mod why;
 
 /// What a subcommand prints, and whether all was as it should be.
 #[derive(Debug)]

@@ -130,10 +130,26 @@ const LEAST: &[&str] =
 pub struct Composed {
     /// Sorted by name, each name once.
     pub pairs: Vec<(OsString, OsString)>,
+    /// Why each of them is passed, in the same order.
+    pub given: Vec<Given>,
     /// Names that the caller has and that are not passed on, sorted.
     pub dropped: Vec<OsString>,
     /// Names asked for by `--env NAME` that the caller does not have, sorted.
     pub absent: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Given {
+    /// A row of the allowlist, and its reason.
+    Allowed(&'static str),
+    /// Set by confine itself.
+    Fixed,
+    /// `--env NAME`
+    Asked,
+    /// `--env-file`
+    File,
+    /// `--env NAME=VALUE`
+    Set,
 }
 
 /// From weakest to strongest: the caller's allowed variables; `fixed`; what was asked for by name, which is
@@ -146,7 +162,7 @@ pub fn compose(
     file_pairs: &[(OsString, OsString)],
     fixed: &[(OsString, OsString)],
 ) -> Composed {
-    let mut pairs: BTreeMap<OsString, OsString> = BTreeMap::new();
+    let mut pairs: BTreeMap<OsString, (OsString, Given)> = BTreeMap::new();
     let mut passed: BTreeMap<&OsStr, OsString> = BTreeMap::new();
     let mut seen: BTreeSet<OsString> = BTreeSet::new();
     let mut dropped: BTreeSet<OsString> = BTreeSet::new();
@@ -158,41 +174,51 @@ pub fn compose(
         }
         if let Some(asked) = policy.pass.iter().find(|asked| **asked == name) {
             passed.insert(asked, value);
-        } else if is_allowed(&name, policy.clear) && !carries_password(&value) {
-            pairs.insert(name, value);
-        } else {
-            dropped.insert(name);
+            continue;
+        }
+        match allowed(&name, policy.clear) {
+            Some(reason) if !carries_password(&value) => {
+                pairs.insert(name, (value, Given::Allowed(reason)));
+            }
+            _ => {
+                dropped.insert(name);
+            }
         }
     }
     let absent: BTreeSet<&OsString> = policy.pass.iter().filter(|name| !seen.contains(*name)).collect();
     let absent = absent.into_iter().cloned().collect();
 
-    pairs.extend(fixed.iter().cloned());
-    pairs.extend(passed.into_iter().map(|(name, value)| (name.to_owned(), value)));
-    pairs.extend(policy.set_below_files.iter().cloned());
-    pairs.extend(file_pairs.iter().cloned());
-    pairs.extend(policy.set.iter().cloned());
+    let all = |list: &[(OsString, OsString)], given: Given| {
+        list.iter().cloned().map(move |(name, value)| (name, (value, given))).collect::<Vec<_>>()
+    };
+    pairs.extend(all(fixed, Given::Fixed));
+    pairs.extend(passed.into_iter().map(|(name, value)| (name.to_owned(), (value, Given::Asked))));
+    pairs.extend(all(&policy.set_below_files, Given::Set));
+    pairs.extend(all(file_pairs, Given::File));
+    pairs.extend(all(&policy.set, Given::Set));
     pairs.retain(|name, _| is_name(name) && !is_reserved(name));
-    pairs.extend(fixed.iter().filter(|(name, _)| is_reserved(name)).cloned());
+    pairs.extend(all(fixed, Given::Fixed).into_iter().filter(|(name, _)| is_reserved(name)));
 
     dropped.retain(|name| !pairs.contains_key(name));
-    Composed { pairs: pairs.into_iter().collect(), dropped: dropped.into_iter().collect(), absent }
+    let (pairs, given) = pairs.into_iter().map(|(name, (value, given))| ((name, value), given)).unzip();
+    Composed { pairs, given, dropped: dropped.into_iter().collect(), absent }
 }
 
 fn is_name(name: &OsStr) -> bool {
     !name.is_empty() && !name.as_bytes().iter().any(|&byte| byte == b'=' || byte == 0)
 }
 
-fn is_allowed(name: &OsStr, clear: bool) -> bool {
+/// The reason of the row that lets a variable of this name pass; under `--clear-env` few do.
+pub fn allowed(name: &OsStr, clear: bool) -> Option<&'static str> {
     let name = name.as_bytes();
     let matches = |allowed: &&str| match allowed.strip_suffix('*') {
         Some(prefix) => name.starts_with(prefix.as_bytes()),
         None => name == allowed.as_bytes(),
     };
-    if clear {
-        return LEAST.iter().any(matches);
+    if clear && !LEAST.iter().any(matches) {
+        return None;
     }
-    ALLOWED.iter().flat_map(|(names, _)| names.iter()).any(matches)
+    ALLOWED.iter().find(|(names, _)| names.iter().any(matches)).map(|(_, reason)| *reason)
 }
 
 /// Whether some URL in the value names a user: `scheme://user:password@host` or `scheme://token@host`.

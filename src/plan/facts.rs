@@ -48,7 +48,8 @@ impl<'a> Facts<'a> {
 
     /// The place that decides about a canonical path: the most specific one.
     pub fn place(&self, path: &Path) -> Option<&Place> {
-        let above = |place: &&Place| path.starts_with(&place.path) && !matches!(place.backing, Backing::Link { .. });
+        let above =
+            |place: &&Place| path.starts_with(&place.path) && !matches!(place.backing, Backing::Link { .. });
         self.plan.world.view.iter().filter(above).max_by_key(|place| place.path.components().count())
     }
 

@@ -7,7 +7,7 @@ pub mod caller;
 pub mod changes;
 pub mod control;
 mod direct;
-mod git;
+pub mod git;
 mod home;
 pub mod inside;
 mod listing;
@@ -161,6 +161,8 @@ pub struct View {
     pub scan: Option<scan::Report>,
     /// Where earlier commands may have written: what lies there grants nothing.
     hostile: Vec<PathBuf>,
+    /// What `Purpose::Ask` has passed over.
+    pub refusal: Option<Error>,
     /// Names of aliases that `--hardlinks protect` shows read-only.
     pub protected: usize,
     /// Links that HOME was reached through.
@@ -176,6 +178,8 @@ pub struct View {
 pub enum Purpose {
     Run,
     Explain,
+    /// To answer about it, also where it would be refused for an alias.
+    Ask,
 }
 
 #[derive(Debug)]
@@ -198,6 +202,7 @@ impl View {
             mounted: Vec::new(),
             scan: None,
             hostile: Vec::new(),
+            refusal: None,
             protected: 0,
             home_links: Vec::new(),
             mounts: true,
@@ -216,9 +221,9 @@ impl View {
         home::add(&mut view, policy, caller, host, purpose, &asked)?;
         let hidden = roots::add(&mut view, policy, asked)?;
         git::add(&mut view, caller)?;
-        roots::hide(&mut view, hidden);
+        roots::hide(&mut view, hidden, host.namespaces())?;
         never::hide(&mut view, never)?;
-        view.look_for_aliases(policy)?;
+        view.look_for_aliases(policy, purpose)?;
         if host.namespaces() {
             sockets::cover(&mut view, host)?;
             view.pin_parents();
@@ -387,7 +392,7 @@ impl View {
             .collect()
     }
 
-    fn look_for_aliases(&mut self, policy: &Policy) -> Result<()> {
+    fn look_for_aliases(&mut self, policy: &Policy, purpose: Purpose) -> Result<()> {
         let mut apart = self.apart();
         // No walk gets there: they are file systems of their own, and not ones that links are counted on.
         apart.retain(|path| !system::KERNEL.iter().any(|kernel| path.starts_with(kernel)));
@@ -412,7 +417,13 @@ impl View {
         let options = scan::Options { git: policy.git, apart: &apart, max_threads: 0 };
         let report = scan::scan(&roots, &options)?;
         let paths: Vec<_> = roots.iter().map(|root| root.path.to_owned()).collect();
-        let protected = scan::verdict(&report, policy.hardlinks)?;
+        let protected = match scan::verdict(&report, policy.hardlinks) {
+            Err(refusal) if purpose == Purpose::Ask => {
+                self.refusal = Some(refusal);
+                Vec::new()
+            }
+            verdict => verdict?,
+        };
         let hides =
             self.places().any(|place| place.access == Access::Hidden && place.origin == Origin::Option);
         for (index, path) in paths.iter().enumerate() {

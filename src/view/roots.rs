@@ -109,6 +109,13 @@ pub fn resolve(
             }
             refuse_broad(policy, home, &rule.path, &traced.path)?;
         }
+        if rule.access == FileAccess::Seal && file_type(&stat) != FileType::Directory {
+            return Err(Error::usage(format!("{option} {}: not a directory", show(rule.path.as_os_str())))
+                .with_hint(format!(
+                    "a file has nothing to be set apart from: `--ro {}`",
+                    paste(rule.path.as_os_str())
+                )));
+        }
         push(&mut asked, option, rule.access, false, (traced, stat), by)?;
     }
     if whole {
@@ -321,7 +328,7 @@ pub fn add(view: &mut View, policy: &Policy, asked: Vec<Asked>) -> Result<Vec<As
 }
 
 /// Only once all that is shown is known: what nothing shows needs no cover, and must not be given up too early.
-pub fn hide(view: &mut View, hidden: Vec<Asked>) {
+pub fn hide(view: &mut View, hidden: Vec<Asked>, mounts: bool) -> Result<()> {
     for Asked { root, option, links, by, .. } in hidden {
         view.links(links, Origin::Option);
         view.asked_by.extend(by.map(|(origin, _)| (root.path.clone(), origin)));
@@ -336,6 +343,26 @@ pub fn hide(view: &mut View, hidden: Vec<Asked>) {
             view.insert(place, Source::None);
         }
     }
+    if mounts { refuse_below_hidden(view) } else { Ok(()) }
+}
+
+/// What covers a directory has no names in it, so nothing can be shown there.
+fn refuse_below_hidden(view: &View) -> Result<()> {
+    for place in view.places().filter(|place| place.origin == Origin::Option && place.access > Access::Hidden)
+    {
+        let above = place.path.ancestors().skip(1).filter_map(|above| view.entries.get(above));
+        let Some(cover) = above.map(|entry| &entry.place).find(|above| above.access == Access::Hidden) else {
+            continue;
+        };
+        let (path, hidden) = (show(place.path.as_os_str()), show(cover.path.as_os_str()));
+        let error =
+            Error::usage(format!("{path} cannot be shown: {hidden} above it is hidden ({})", cover.reason));
+        return Err(match cover.origin {
+            Origin::Option => error.with_hint("hide what lies beside it instead"),
+            _ => error.with_hint(format!("`--ro {}` shows all of that", paste(cover.path.as_os_str()))),
+        });
+    }
+    Ok(())
 }
 
 /// A mount point can be neither renamed nor removed, so what may be written anyway gets none: `--rw` on a guarded

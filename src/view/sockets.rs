@@ -46,7 +46,7 @@ pub fn note(view: &mut View) -> Result<()> {
 }
 
 /// Each name once: it stands there for every connection that was accepted.
-fn listed() -> Result<BTreeSet<PathBuf>> {
+pub fn listed() -> Result<BTreeSet<PathBuf>> {
     let list = read_proc(LIST).map_err(|error| Error::path("read", LIST, error))?;
     Ok(names(&list).collect())
 }

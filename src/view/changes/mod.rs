@@ -98,7 +98,35 @@ pub fn look(roots: &[Root], go_on: &mut dyn FnMut() -> bool) -> Snapshot {
     look.snapshot
 }
 
+/// One file of a snapshot.
+#[derive(Debug)]
+pub struct Present<'a> {
+    pub path: &'a Path,
+    pub kind: Kind,
+    pub reason: &'static str,
+    /// Of a git settings file.
+    pub keys: Vec<&'a str>,
+}
+
 impl Snapshot {
+    /// All that is there, whether it has changed or not.
+    pub fn present(&self) -> impl Iterator<Item = Present<'_>> {
+        self.marks.iter().map(|(path, mark)| Present {
+            path,
+            kind: mark.kind,
+            reason: mark.reason,
+            keys: mark.keys.iter().map(|(key, _)| key.as_str()).collect(),
+        })
+    }
+
+    pub fn unseen(&self) -> &[Unseen] {
+        &self.unseen
+    }
+
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+
     pub fn since(&self, before: &Snapshot) -> Changes {
         let mut files: Vec<Change> =
             self.marks.iter().filter_map(|(path, mark)| change(path, mark, before.marks.get(path))).collect();

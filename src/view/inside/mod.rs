@@ -55,6 +55,7 @@ pub struct Node {
     /// The file system is mounted there inside a root, which shows it read-only.
     pub other_mount: bool,
     pub links: u32,
+    pub owner: Option<(u32, u32)>,
     /// Device and inode number, where it is the host's.
     pub object: Option<(u64, u64)>,
 }
@@ -65,7 +66,7 @@ impl Node {
     }
 
     pub fn own(what: What, may: May) -> Node {
-        Node { what, may, other_mount: false, links: 1, object: None }
+        Node { what, may, other_mount: false, links: 1, owner: None, object: None }
     }
 }
 
@@ -101,6 +102,20 @@ pub enum Stop {
 
 /// `path` is absolute.
 pub fn walk(world: &dyn World, path: &Path) -> Seen {
+    let mut seen = walk_names(world, path);
+    // A slash at the end asks for a directory, through a link too (path_resolution(7)).
+    let slash = [&b"/"[..], b"/."].iter().any(|end| path.as_os_str().as_bytes().ends_with(end));
+    if slash && seen.node.what != What::Directory {
+        seen.named = false;
+        if !matches!(seen.node.what, What::Missing | What::Covered) {
+            let here = seen.path.clone();
+            return stop(seen, Stop::NoDirectory(here.clone()), here, VecDeque::new(), true);
+        }
+    }
+    seen
+}
+
+fn walk_names(world: &dyn World, path: &Path) -> Seen {
     let mut left: VecDeque<(OsString, bool)> =
         names(path.as_os_str()).into_iter().map(|name| (name, true)).collect();
     let root = PathBuf::from("/");
@@ -115,6 +130,10 @@ pub fn walk(world: &dyn World, path: &Path) -> Seen {
     // `.` and `..` at the end name a directory by another way.
     while let Some((name, original)) = left.pop_front() {
         if name == ".." {
+            if !seen.node.may.execute {
+                let (at, here) = (seen.path.clone(), seen.path.join(&name));
+                return stop(seen, Stop::Search(at), here, left, original);
+            }
             seen.path.pop();
             seen.node = world.look(&seen.path);
             seen.directory = (seen.path.clone(), seen.node.clone());
@@ -122,7 +141,8 @@ pub fn walk(world: &dyn World, path: &Path) -> Seen {
         }
         let here = seen.path.join(&name);
         if !seen.node.may.execute {
-            return stop(seen, Stop::Search, here, left);
+            let at = seen.path.clone();
+            return stop(seen, Stop::Search(at), here, left, original);
         }
         let node = world.look(&here);
         let last_named = original && !left.iter().any(|(_, original)| *original);
@@ -132,8 +152,7 @@ pub fn walk(world: &dyn World, path: &Path) -> Seen {
         match node.what.clone() {
             What::Link(to) => {
                 if seen.links.len() == MAX_LINKS {
-                    seen.node = Node::missing();
-                    return stop(seen, Stop::Loop, here, left);
+                    return stop(seen, Stop::Loop(here.clone()), here, left, false);
                 }
                 seen.links.push((here, to.clone()));
                 if to.is_absolute() {
@@ -158,20 +177,19 @@ pub fn walk(world: &dyn World, path: &Path) -> Seen {
                 seen.node = node;
             }
             What::Covered => {
-                seen.path = here.clone();
-                return stop(seen, Stop::Search, here, left);
+                return stop(seen, Stop::Search(here.clone()), here, left, false);
             }
-            _ => return stop(seen, Stop::NoDirectory, here, left),
+            _ => return stop(seen, Stop::NoDirectory(here.clone()), here, left, false),
         }
     }
     seen
 }
 
-fn stop(mut seen: Seen, why: fn(PathBuf) -> Stop, here: PathBuf, left: VecDeque<(OsString, bool)>) -> Seen {
-    let at = if matches!(why(PathBuf::new()), Stop::Search(_)) { seen.path.clone() } else { here.clone() };
-    seen.stopped = Some(why(at));
-    // A link that was found to lead in circles is there all the same.
-    seen.named &= !left.iter().any(|(_, original)| *original) && matches!(why(PathBuf::new()), Stop::Loop(_));
+/// `unlooked`: the name at hand is one that was asked about, and was not come to. A link that was come to is there,
+/// wherever it leads.
+fn stop(mut seen: Seen, why: Stop, here: PathBuf, left: VecDeque<(OsString, bool)>, unlooked: bool) -> Seen {
+    seen.stopped = Some(why);
+    seen.named &= !unlooked && !left.iter().any(|(_, original)| *original);
     seen.path = rest(here, left);
     seen.node = Node::missing();
     seen

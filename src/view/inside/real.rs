@@ -43,7 +43,8 @@ pub fn at(directory: BorrowedFd<'_>, name: &Path) -> Node {
         FileType::CharacterDevice | FileType::BlockDevice => What::Device { shared: false },
         _ => What::File,
     };
-    Node { what, may, other_mount: false, links: stat.stx_nlink, object: Some(object(&stat)) }
+    let owner = Some((stat.stx_uid, stat.stx_gid));
+    Node { what, may, other_mount: false, links: stat.stx_nlink, owner, object: Some(object(&stat)) }
 }
 
 pub fn object(stat: &Statx) -> (u64, u64) {

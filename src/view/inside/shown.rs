@@ -3,6 +3,8 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::CWD;
+
 use super::real::{self, at};
 use super::{May, Node, What, World};
 use crate::enforce::mounts::OWN;
@@ -76,7 +78,11 @@ impl Shown<'_> {
             },
             Backing::Fresh { .. } => Node::own(What::Directory, May::ALL),
             Backing::Terminals => Node::own(What::Directory, May::LOOK),
-            Backing::Device | Backing::Terminal => Node::own(What::Device { shared: true }, May::FILE),
+            Backing::Device => Self::device(at(CWD, path)),
+            Backing::Terminal => match &entry.source {
+                Source::Object { fd, .. } => Self::device(at(fd.as_fd(), Path::new(""))),
+                _ => Node::missing(),
+            },
             Backing::Copy => match (&entry.source, foreign) {
                 (Source::Files(_), _) => Node::own(What::Directory, May::LOOK),
                 (_, Some(_)) => Node::own(What::File, May { read: true, ..May::default() }),
@@ -86,6 +92,11 @@ impl Shown<'_> {
             _ if is_unmade(entry) => Node::own(What::Directory, May::ALL),
             _ => self.below(entry, path),
         }
+    }
+
+    /// The host's own node, with the mode that it has there; on a mount without programs.
+    fn device(node: Node) -> Node {
+        Node { what: What::Device { shared: true }, may: May { execute: false, ..node.may }, ..node }
     }
 
     /// A name on the mount of this entry, the entry's own included.
@@ -137,7 +148,13 @@ impl Shown<'_> {
     fn veiled(&self, stat: &rustix::fs::Statx) -> May {
         let owner = stat.stx_uid != 0 && stat.stx_uid == self.uid;
         let group = stat.stx_gid != 0 && self.groups.contains(&stat.stx_gid);
-        let shift = if owner { 6 } else if group { 3 } else { 0 };
+        let shift = if owner {
+            6
+        } else if group {
+            3
+        } else {
+            0
+        };
         let bits = stat.stx_mode >> shift;
         May { read: bits & 4 != 0, write: bits & 2 != 0, execute: bits & 1 != 0 }
     }
@@ -164,8 +181,12 @@ impl Shown<'_> {
     /// Something is put below this name, so its directories are made.
     fn leads_to_something(&self, path: &Path) -> bool {
         let after = (std::ops::Bound::Excluded(path.to_owned()), std::ops::Bound::Unbounded);
-        let mut below =
-            self.view.entries.range(after).map(|(_, entry)| entry).take_while(|entry| entry.place.path.starts_with(path));
+        let mut below = self
+            .view
+            .entries
+            .range(after)
+            .map(|(_, entry)| entry)
+            .take_while(|entry| entry.place.path.starts_with(path));
         below.any(|entry| entry.place.access > Access::Hidden && entry.place.backing != Backing::Lifted)
     }
 }
