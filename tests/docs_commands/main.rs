@@ -72,6 +72,7 @@ pages_that_run! {
     keep_state: "how-to/keep-state.md",
     mend_hard_links: "how-to/mend-hard-links.md",
     policy_files_and_profiles: "how-to/policy-files-and-profiles.md",
+    prove_the_boundary: "how-to/prove-the-boundary.md",
     run_a_dev_server: "how-to/run-a-dev-server.md",
     set_limits: "how-to/set-limits.md",
     share_a_toolchain: "how-to/share-a-toolchain.md",
