@@ -69,6 +69,7 @@ pages_that_run! {
     git: "how-to/git.md",
     give_a_secret: "how-to/give-a-secret.md",
     give_one_port: "how-to/give-one-port.md",
+    keep_an_audit_record: "how-to/keep-an-audit-record.md",
     keep_state: "how-to/keep-state.md",
     mend_hard_links: "how-to/mend-hard-links.md",
     policy_files_and_profiles: "how-to/policy-files-and-profiles.md",
