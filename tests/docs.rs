@@ -337,3 +337,21 @@ fn every_package_of_the_tests_has_a_reason() {
         assert!(!name.trim().is_empty() && !reason.trim().is_empty(), "{line}");
     }
 }
+
+#[test]
+fn the_manual_of_the_shell_has_every_key_in_order() {
+    let manual = include_str!("../man/confine-shell.1");
+    let keys = section(manual, ".Sh FILES", ".Sh");
+    let named: Vec<&str> = keys.lines().filter_map(|line| line.strip_prefix(".It Ic ")).collect();
+    assert_eq!(named, cli::shell::KEYS);
+}
+
+#[test]
+fn the_file_of_the_shell_in_the_readme_is_one() {
+    let text = section(README, "## As a shell", "##");
+    let text = text.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    assert!(MANUAL.contains(".Xr confine-shell 1"));
+    let items = confine::policy::files::document::parse(text).unwrap();
+    let keys: Vec<&str> = items.iter().map(|item| item.key.as_str()).collect();
+    assert_eq!(keys, ["workspaces", "profile", "profiles"]);
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::layers::Word;
@@ -80,7 +80,7 @@ impl Read {
 pub fn read(found: &Document) -> Result<Read> {
     let mut read = Read { file: Arc::clone(&found.file), words: Vec::new(), line: Line::default() };
     for item in &found.items {
-        let key = Key { file: &found.file, item };
+        let key = Key { file: &found.file, home: found.home.as_deref(), item };
         if LINE.contains(&item.key.as_str()) {
             key.line(&mut read.line)?;
         } else {
@@ -95,6 +95,7 @@ pub fn read(found: &Document) -> Result<Read> {
 
 struct Key<'a> {
     file: &'a Arc<File>,
+    home: Option<&'a Path>,
     item: &'a Item,
 }
 
@@ -152,6 +153,9 @@ impl Key<'_> {
             (document::Value::Other(kind), ..) => {
                 Err(self.wrong(self.item.line, format!("{name} is a word, not {kind}")))
             }
+            (document::Value::Table(_), ..) => {
+                Err(self.wrong(self.item.line, format!("{name} is a word, not a table")))
+            }
             (..) => Err(self
                 .wrong(self.item.line, format!("{name} is one word, in quotes"))
                 .with_hint(format!("{name} = \"{}\"", row.placeholder()))),
@@ -191,7 +195,7 @@ impl Key<'_> {
         if as_it_is || text.is_empty() {
             return Ok(text.into());
         }
-        match expand(text) {
+        match expand(text, self.home) {
             Ok(path) => Ok(path.into()),
             Err(why) => Err(self
                 .wrong(line, format!("{} {}: {why}", row.name, show(text.as_ref())))

@@ -154,7 +154,7 @@ pub fn profile(name: &str, find: Find<'_>) -> Result<Document> {
 }
 
 /// What is wrong with the base that a file names, at its place.
-fn at(by: &Option<Origin>, error: Error) -> Error {
+pub(super) fn at(by: &Option<Origin>, error: Error) -> Error {
     let Some(origin) = by else { return error };
     // What a file of its own says about itself names that file.
     let told = Error::usage(format!("{origin}: {error}"));

@@ -9,6 +9,7 @@ pub mod keys;
 mod layers;
 mod options;
 mod rules;
+pub mod shell;
 mod values;
 
 use std::ffi::{OsStr, OsString};

@@ -16,7 +16,7 @@ use crate::policy::*;
 pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Request> {
     super::parse(argv, &|which| match which {
         Which::Profile(name) => files::builtin::find(name),
-        Which::System | Which::Named(_) => Ok(None),
+        Which::System | Which::Named(_) | Which::Shell => Ok(None),
     })
 }
 
@@ -167,6 +167,7 @@ fn every_option_reaches_the_policy() {
         no_workspace: false,
         state_auto: false,
         never_visible: Vec::new(),
+        shell: None,
         settings: asked.settings.clone(),
         files_read: Vec::new(),
         chdir: Some("c".into()),

@@ -7,6 +7,7 @@ pub mod posture;
 pub mod prove;
 pub mod run;
 pub mod scan;
+pub mod shell;
 pub mod verify;
 pub mod why;
 

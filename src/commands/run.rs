@@ -182,7 +182,9 @@ impl Prepared {
         let note = plan::note::Note::of(&plan, &view);
         let id = plan.id();
         environment.pairs.push(("CONFINE_POLICY".into(), id.into()));
-        match exec::Target::prepare(&invocation.command, &environment.pairs, &caller.cwd) {
+        let shell = invocation.policy.shell.as_ref();
+        let called = shell.map(|shell| shell.name.as_os_str());
+        match exec::Target::prepare(&invocation.command, called, &environment.pairs, &caller.cwd) {
             Ok(target) => enforce::apply(enforce::Run {
                 plan: &plan,
                 view,
@@ -283,6 +285,10 @@ fn compose(
         fixed.push(("USER".into(), entry.name.clone()));
         fixed.push(("LOGNAME".into(), entry.name.clone()));
         fixed.push(("SHELL".into(), entry.shell.clone().into()));
+    }
+    if let Some(shell) = &policy.shell {
+        // What it starts in turn is inside already.
+        fixed.push(("SHELL".into(), shell.path.clone().into()));
     }
     environment::compose(caller.environment.iter().cloned(), &policy.environment, pairs, &fixed)
 }

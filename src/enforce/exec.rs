@@ -24,7 +24,13 @@ pub struct Target {
 }
 
 impl Target {
-    pub fn prepare(command: &[OsString], environment: &[(OsString, OsString)], cwd: &Path) -> Result<Target> {
+    /// `called` is argv[0] where that is not the name that is looked for.
+    pub fn prepare(
+        command: &[OsString],
+        called: Option<&OsStr>,
+        environment: &[(OsString, OsString)],
+        cwd: &Path,
+    ) -> Result<Target> {
         let name = command.first().cloned().unwrap_or_default();
         if name.is_empty() {
             return Err(Error::NotFound { command: name, hint: None });
@@ -34,7 +40,9 @@ impl Target {
         let text = |word: &OsStr| {
             CString::new(word.as_bytes()).map_err(|_| Error::usage("a NUL byte in an argument or variable"))
         };
-        let argv = command.iter().map(|word| text(word)).collect::<Result<_>>()?;
+        let first = called.unwrap_or(&name);
+        let words = std::iter::once(first).chain(command.iter().skip(1).map(OsString::as_os_str));
+        let argv = words.map(text).collect::<Result<_>>()?;
         let environment = environment
             .iter()
             .map(|(key, value)| {

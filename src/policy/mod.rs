@@ -19,6 +19,8 @@ use serde::{Deserialize, Serialize};
 pub use origin::{Origin, Setting};
 pub use promise::Promise;
 
+use crate::view::caller::PasswdEntry;
+
 /// Everything a run was asked for, as it was asked: paths are not resolved and nothing has been looked up.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
@@ -63,6 +65,8 @@ pub struct Policy {
     pub timings: bool,
     /// What the administrator shows to nobody, whatever else was asked for.
     pub never_visible: Vec<(PathBuf, Origin)>,
+    /// The command is a shell that somebody else's program takes for its own.
+    pub shell: Option<Shell>,
     /// Every word that is in effect, nearest layer first: who asked for what.
     pub settings: Vec<Setting>,
     /// The policy files that were read, so that none of them lies where a command can write.
@@ -99,6 +103,19 @@ pub struct Trace {
     /// As a profile that would allow it.
     pub suggest: bool,
     pub json: bool,
+}
+
+/// How confine-shell was called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shell {
+    /// The real one.
+    pub path: PathBuf,
+    /// The shell's own name, argv[0]: from it a shell learns whether it is a login shell.
+    pub name: OsString,
+    /// Of the password file.
+    pub account: Option<PasswdEntry>,
+    /// Whoever wrote the command did not set the variables: what they name may be shown.
+    pub trusts_environment: bool,
 }
 
 /// One of `--ro`, `--rw`, `--hide`, `--seal`.

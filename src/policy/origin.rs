@@ -34,6 +34,8 @@ pub enum Kind {
     Profile(String),
     /// `--policy FILE`.
     Named,
+    /// confine-shell's.
+    Shell,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -48,7 +48,7 @@ pub fn add(view: &mut View, policy: &Policy, caller: &Caller, host: &Host) -> Re
         }
     }
     for name in system::CA_VARIABLES {
-        if let Some(path) = caller.variable(name).map(Path::new)
+        if let Some(path) = caller.trusted_variable(name).map(Path::new)
             && path.is_absolute()
             && let Some(traced) = view.trusted(path)
             && !view.home.starts_with(&traced.path)

@@ -16,7 +16,7 @@ pub struct Caller {
     /// The identity that the command will have.
     pub uid: u32,
     pub gid: u32,
-    /// From `--user`: the password file's entry, for HOME and names.
+    /// From `--user`, or for a shell: the password file's entry, for HOME and names.
     pub entry: Option<PasswdEntry>,
     /// `--user` was given: groups are dropped and ids changed.
     pub switch: bool,
@@ -27,6 +27,8 @@ pub struct Caller {
     /// Where relative paths of options start, whatever `--chdir` says.
     start: PathBuf,
     pub environment: Vec<(OsString, OsString)>,
+    /// Whether what variables name is shown.
+    trusts_environment: bool,
     pub standard: Vec<Standard>,
 }
 
@@ -57,8 +59,13 @@ impl Caller {
             cwd,
             cwd_object: Some((here.dev(), here.ino())),
             environment,
+            trusts_environment: true,
             standard,
         };
+        if let Some(shell) = &policy.shell {
+            caller.entry = shell.account.clone();
+            caller.trusts_environment = shell.trusts_environment;
+        }
         if let Some(user) = policy.user {
             caller.become_user(user.uid, user.gid)?;
         }
@@ -84,8 +91,7 @@ impl Caller {
     }
 
     fn become_user(&mut self, uid: u32, gid: Option<u32>) -> Result<()> {
-        let passwd = fs::read("/etc/passwd").unwrap_or_default();
-        let entry = passwd_entry(&passwd, uid);
+        let entry = account(uid);
         let gid = gid.or(entry.as_ref().map(|entry| entry.gid));
         self.gid = gid.ok_or_else(|| {
             Error::usage(format!("--user {uid}: no entry in /etc/passwd to take the group from"))
@@ -108,6 +114,16 @@ impl Caller {
         self.environment.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
     }
 
+    /// The same where the value decides what is shown or made on the host: none from an environment that whoever
+    /// wrote the command may have set.
+    pub fn trusted_variable(&self, name: &str) -> Option<&OsStr> {
+        self.variable(name).filter(|_| self.trusts_environment)
+    }
+
+    pub fn trusts_environment(&self) -> bool {
+        self.trusts_environment
+    }
+
     /// The path as an absolute one, seen from where confine was started.
     pub fn absolute(&self, path: &Path) -> PathBuf {
         if path == Path::new(".") { self.start.clone() } else { self.start.join(path) }
@@ -116,6 +132,11 @@ impl Caller {
 
 fn is_object(path: &Path, object: &fs::Metadata) -> bool {
     fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == (object.dev(), object.ino()))
+}
+
+/// The password file's entry of a user.
+pub fn account(uid: u32) -> Option<PasswdEntry> {
+    passwd_entry(&fs::read("/etc/passwd").unwrap_or_default(), uid)
 }
 
 /// passwd(5), read as a file: the name service would load other programs' code before the boundary is there.

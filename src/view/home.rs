@@ -24,7 +24,7 @@ pub fn location(caller: &Caller) -> (PathBuf, Vec<(PathBuf, PathBuf)>) {
     const FALLBACK: &str = "/tmp/home";
     let named = match &caller.entry {
         Some(entry) => entry.home.clone(),
-        None => caller.variable("HOME").map(PathBuf::from).unwrap_or_default(),
+        None => caller.trusted_variable("HOME").map(PathBuf::from).unwrap_or_default(),
     };
     if !named.is_absolute() {
         return (FALLBACK.into(), Vec::new());
@@ -185,7 +185,7 @@ const READ_ONLY_CACHES: &[&str] = &["CARGO_HOME", "GOMODCACHE"];
 
 fn add_toolchains(view: &mut View, caller: &Caller, home: &Path, listing: &Listing) {
     for row in TOOLCHAINS {
-        let named = row.variable.and_then(|name| caller.variable(name)).map(PathBuf::from);
+        let named = row.variable.and_then(|name| caller.trusted_variable(name)).map(PathBuf::from);
         let path = match named {
             Some(path) if path.is_absolute() => path,
             _ if !listing.may_hold(Path::new(row.path)) => continue,
@@ -212,10 +212,14 @@ fn add_toolchains(view: &mut View, caller: &Caller, home: &Path, listing: &Listi
     add_path(view, caller, home);
 }
 
+/// What login(1) and its like put on everybody's PATH, for a PATH that cannot be gone by.
+const PROGRAMS: &[&str] = &[".local/bin", "bin"];
+
 /// What PATH leads to outside the trees shown already, and what the links in its directories lead to.
 fn add_path(view: &mut View, caller: &Caller, home: &Path) {
-    let Some(path) = caller.variable("PATH").map(OsStr::to_owned) else { return };
-    for directory in path_directories(&path) {
+    let path = caller.trusted_variable("PATH").map(OsStr::to_owned).unwrap_or_default();
+    let own = PROGRAMS.iter().map(|name| home.join(name)).filter(|_| !caller.trusts_environment());
+    for directory in path_directories(&path).chain(own) {
         if view.leads_to_shown(&directory) {
             continue;
         }

@@ -1,6 +1,7 @@
 //! `--state auto`: a directory of confine's own for each workspace, so that what its commands keep is seen by no
 //! other's.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -19,8 +20,13 @@ pub fn of_workspace(policy: &Policy, caller: &Caller) -> Result<PathBuf> {
         return Err(Error::refused("--state auto and --user do not go together")
             .with_hint("name a directory of that user's with `--state DIR`"));
     }
-    let absolute = |name: &str| caller.variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let base = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
+    let absolute = |word: &OsStr| Some(PathBuf::from(word)).filter(|path| path.is_absolute());
+    let own = match &caller.entry {
+        Some(entry) => absolute(entry.home.as_os_str()),
+        None => caller.trusted_variable("HOME").and_then(absolute),
+    };
+    let named = caller.trusted_variable("XDG_STATE_HOME").and_then(absolute);
+    let base = named.or_else(|| own.map(|home| home.join(".local/state")));
     let Some(base) = base else {
         return Err(Error::usage("--state auto: neither HOME nor XDG_STATE_HOME says where")
             .with_hint("name a directory with `--state DIR`"));

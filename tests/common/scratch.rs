@@ -1,6 +1,5 @@
 //! A directory of the test's own, that every user can walk through, with a workspace, a place outside and a home.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -154,22 +153,30 @@ pub fn copy(from: &Path, to: &Path) {
 /// of a debug build and would be copied into every scratch directory; made once for every test program of one build.
 pub fn confine_program() -> PathBuf {
     static STRIPPED: OnceLock<PathBuf> = OnceLock::new();
-    let stripped = STRIPPED.get_or_init(|| {
-        let built: PathBuf = std::env::var_os("CONFINE_BIN")
-            .unwrap_or_else(|| OsStr::new(env!("CARGO_BIN_EXE_confine")).to_owned())
-            .into();
-        let found = fs::metadata(&built).unwrap();
-        let name = format!("confine-{}-{}-{}", found.ino(), found.mtime(), found.mtime_nsec());
-        let stripped = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        if !stripped.exists() {
-            let fresh = stripped.with_extension(std::process::id().to_string());
-            let status = Command::new("strip").arg("-o").arg(&fresh).arg(&built).status();
-            assert!(status.expect("strip is needed: apt-get install binutils").success());
-            fs::rename(&fresh, &stripped).unwrap();
-        }
-        stripped
-    });
-    stripped.clone()
+    let built = || std::env::var_os("CONFINE_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_confine").into());
+    STRIPPED.get_or_init(|| stripped("confine", built().as_ref())).clone()
+}
+
+/// The same for confine-shell; CONFINE_SHELL_BIN.
+pub fn confine_shell_program() -> PathBuf {
+    static STRIPPED: OnceLock<PathBuf> = OnceLock::new();
+    let built = || {
+        std::env::var_os("CONFINE_SHELL_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_confine-shell").into())
+    };
+    STRIPPED.get_or_init(|| stripped("confine-shell", built().as_ref())).clone()
+}
+
+fn stripped(name: &str, built: &Path) -> PathBuf {
+    let found = fs::metadata(built).unwrap();
+    let name = format!("{name}-{}-{}-{}", found.ino(), found.mtime(), found.mtime_nsec());
+    let stripped = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    if !stripped.exists() {
+        let fresh = stripped.with_extension(std::process::id().to_string());
+        let status = Command::new("strip").arg("-o").arg(&fresh).arg(built).status();
+        assert!(status.expect("strip is needed: apt-get install binutils").success());
+        fs::rename(&fresh, &stripped).unwrap();
+    }
+    stripped
 }
 
 const SOURCES: [(&str, &str); 10] = [

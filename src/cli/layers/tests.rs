@@ -11,13 +11,18 @@ fn document(kind: Kind, text: &str) -> Result<Document> {
     };
     let items = document::parse(text)
         .map_err(|fault| Error::usage(format!("line {}: {}", fault.line, fault.what)))?;
-    Ok(Document { file: Arc::new(File { kind, place: Some(place), text: text.to_owned() }), items })
+    Ok(Document {
+        file: Arc::new(File { kind, place: Some(place), text: text.to_owned() }),
+        items,
+        home: None,
+    })
 }
 
 /// A line with these files: the administrator's, `--policy`'s and one profile `p`.
 fn with(line: &str, system: &str, named: &str, profile: &str) -> Result<Policy> {
     let find = |which: Which<'_>| match which {
         Which::System if system.is_empty() => Ok(None),
+        Which::Shell => Ok(None),
         Which::System => document(Kind::System, system).map(Some),
         Which::Named(_) => document(Kind::Named, named).map(Some),
         Which::Profile("p") => document(Kind::Profile("p".into()), profile).map(Some),

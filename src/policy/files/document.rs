@@ -20,6 +20,8 @@ pub enum Value {
     Word(String),
     /// Each with its own line.
     List(Vec<(usize, Element)>),
+    /// Each with its name and the line of that.
+    Table(Vec<(usize, String, Element)>),
     Other(&'static str),
 }
 
@@ -62,6 +64,16 @@ fn read(value: DeValue<'_>, lines: &Lines) -> Value {
     match value {
         DeValue::Boolean(flag) => Value::Flag(flag),
         DeValue::Array(array) => Value::List(elements(array, lines)),
+        DeValue::Table(table) => {
+            let mut named: Vec<(usize, String, Element)> = table
+                .into_iter()
+                .map(|(key, value)| {
+                    (lines.at(&key.span()), key.into_inner().into_owned(), element(value.into_inner()))
+                })
+                .collect();
+            named.sort_by_key(|(line, ..)| *line);
+            Value::Table(named)
+        }
         other => match element(other) {
             Element::Word(word) => Value::Word(word),
             Element::Other(kind) => Value::Other(kind),
@@ -133,7 +145,7 @@ mod tests {
             ),
             ("x", 8, Value::Other("a number with a fraction")),
             ("y", 9, Value::Other("a date")),
-            ("net", 10, Value::Other("a table")),
+            ("net", 10, Value::Table(vec![(11, "a".to_owned(), Element::Word("1".to_owned()))])),
         ];
         assert_eq!(items.len(), expected.len());
         for (item, (key, line, value)) in items.iter().zip(expected) {

@@ -18,6 +18,8 @@ use trust::Writers;
 pub const SYSTEM: &str = "/etc/confine/policy.toml";
 /// Profiles for everybody on this machine.
 pub const SYSTEM_PROFILES: &str = "/etc/confine/profiles";
+/// What confine-shell goes by for whoever has no file of their own.
+pub const SYSTEM_SHELL: &str = "/etc/confine/shell.toml";
 
 /// What is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +27,41 @@ pub enum Which<'a> {
     System,
     Profile(&'a str),
     Named(&'a Path),
+    /// What confine-shell goes by.
+    Shell,
+}
+
+/// Where a user's own files are looked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Own {
+    home: Option<PathBuf>,
+    config: Option<PathBuf>,
+}
+
+impl Own {
+    /// `$XDG_CONFIG_HOME`, else `~/.config`; a relative one is to be ignored (XDG base directory specification).
+    /// Whoever starts confine is trusted, and so is their environment.
+    pub fn by_environment() -> Own {
+        let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let home = absolute("HOME");
+        let config = absolute("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config")));
+        Own { home, config }
+    }
+
+    /// By the home directory of the password file: some who start a shell let whoever wrote the command set its
+    /// variables too.
+    pub fn of_account(home: Option<&Path>) -> Own {
+        let home = home.filter(|home| home.is_absolute()).map(Path::to_owned);
+        Own { config: home.as_ref().map(|home| home.join(".config")), home }
+    }
+
+    fn profiles(&self) -> Option<PathBuf> {
+        self.config.as_ref().map(|config| config.join("confine/profiles"))
+    }
+
+    pub fn shell(&self) -> Option<PathBuf> {
+        self.config.as_ref().map(|config| config.join("confine/shell.toml"))
+    }
 }
 
 /// A file that was found, and its keys.
@@ -32,13 +69,25 @@ pub enum Which<'a> {
 pub struct Document {
     pub file: Arc<File>,
     pub items: Vec<Item>,
+    /// What `~` means in it.
+    pub home: Option<PathBuf>,
 }
 
 /// What finds policy files: `find`, or what a test puts in its place. None where there is no such file.
 pub type Find<'a> = &'a dyn Fn(Which<'_>) -> Result<Option<Document>>;
 
-/// Looks on this machine. Owners are looked at, so this comes before identities are mapped.
+/// Looks on this machine, by the caller's environment.
 pub fn find(which: Which<'_>) -> Result<Option<Document>> {
+    find_of(&Own::by_environment(), which)
+}
+
+/// Owners are looked at, so this comes before identities are mapped.
+pub fn find_of(own: &Own, which: Which<'_>) -> Result<Option<Document>> {
+    let found = look(own, which)?;
+    Ok(found.map(|found| Document { home: own.home.clone(), ..found }))
+}
+
+fn look(own: &Own, which: Which<'_>) -> Result<Option<Document>> {
     let user = rustix::process::geteuid().as_raw();
     let administrator = Writers { user, administrator: true };
     let trusted = Writers { user, administrator: false };
@@ -55,7 +104,7 @@ pub fn find(which: Which<'_>) -> Result<Option<Document>> {
             check_name(name)?;
             let file = format!("{name}.toml");
             let kind = || Kind::Profile(name.to_owned());
-            if let Some(directory) = user_profiles()
+            if let Some(directory) = own.profiles()
                 && let Some(found) = open(&directory.join(&file), kind(), trusted)?
             {
                 return Ok(Some(found));
@@ -64,6 +113,14 @@ pub fn find(which: Which<'_>) -> Result<Option<Document>> {
                 return Ok(Some(found));
             }
             builtin::find(name)
+        }
+        Which::Shell => {
+            if let Some(path) = own.shell()
+                && let Some(found) = open(&path, Kind::Shell, trusted)?
+            {
+                return Ok(Some(found));
+            }
+            open(Path::new(SYSTEM_SHELL), Kind::Shell, administrator)
         }
     }
 }
@@ -89,7 +146,7 @@ fn read(named: &Path, traced: Traced, kind: Kind, writers: Writers) -> Result<Do
 fn document(file: File) -> Result<Document> {
     let file = Arc::new(file);
     match parse(&file.text) {
-        Ok(items) => Ok(Document { file, items }),
+        Ok(items) => Ok(Document { file, items, home: None }),
         Err(fault) => Err(Error::usage(format!("{file}, line {}: {}", fault.line, fault.what))),
     }
 }
@@ -111,17 +168,10 @@ pub fn check_name(name: &str) -> Result<()> {
     })
 }
 
-/// `$XDG_CONFIG_HOME/confine/profiles`; a relative one is to be ignored (XDG base directory specification).
-fn user_profiles() -> Option<PathBuf> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let config = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
-    config.map(|config| config.join("confine/profiles"))
-}
-
 /// Every profile that could be named here, for a message: what cannot be listed is not.
 pub fn names() -> Vec<String> {
     let mut names: Vec<String> = builtin::NAMES.iter().map(|name| (*name).to_owned()).collect();
-    for directory in user_profiles().into_iter().chain([PathBuf::from(SYSTEM_PROFILES)]) {
+    for directory in Own::by_environment().profiles().into_iter().chain([PathBuf::from(SYSTEM_PROFILES)]) {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().take(256);
         let name = |file: OsString| Some(file.to_str()?.strip_suffix(".toml")?.to_owned());
         names.extend(
@@ -133,18 +183,16 @@ pub fn names() -> Vec<String> {
     names
 }
 
-/// `~` and `~/...` are the caller's home; everything else must be absolute.
-pub fn expand(word: &str) -> std::result::Result<PathBuf, String> {
+/// `~` and `~/...` are the home directory; everything else must be absolute.
+pub fn expand(word: &str, home: Option<&Path>) -> std::result::Result<PathBuf, String> {
     let path = Path::new(word);
     if path.is_absolute() {
         return Ok(path.to_owned());
     }
-    match path.strip_prefix("~") {
-        Ok(rest) => match std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute()) {
-            Some(home) if rest.as_os_str().is_empty() => Ok(home),
-            Some(home) => Ok(home.join(rest)),
-            None => Err("HOME is not set, so that '~' means nothing".to_owned()),
-        },
-        Err(_) => Err("neither absolute nor below '~/'".to_owned()),
+    match (path.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) if rest.as_os_str().is_empty() => Ok(home.to_owned()),
+        (Ok(rest), Some(home)) => Ok(home.join(rest)),
+        (Ok(_), None) => Err("there is no home directory, so that '~' means nothing".to_owned()),
+        (Err(_), _) => Err("neither absolute nor below '~/'".to_owned()),
     }
 }
