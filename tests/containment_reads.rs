@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -362,6 +363,28 @@ fn the_whole_host_is_shown_read_only_when_that_is_asked_for() {
         findings.claim(outcome.out == "ok\n", || format!("{who:?}: {}", outcome.tell()));
         let twin = Run::confined(&scratch).shell("ls /var/log");
         findings.claim(!twin.ok(), || format!("{who:?}: unasked: {}", twin.tell()));
+    }
+    findings.settle();
+}
+
+#[test]
+fn without_namespaces_what_is_hidden_has_no_other_name_that_opens_it() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        scratch.dir("outside/deep");
+        let hidden = scratch.file("outside/deep/hidden", "hidden\n");
+        std::fs::hard_link(&hidden, scratch.path("outside/deep/twin")).unwrap();
+        scratch.file("outside/deep/plain", "plain\n");
+        let run = |options: &[&OsStr]| {
+            let run =
+                Run::confined(&scratch).options(["--namespaces", "off", "--ro"]).option(scratch.outside());
+            run.options(options).shell("cd ../outside/deep; cat hidden twin plain; echo ran")
+        };
+        let outcome = run(&["--hide".as_ref(), hidden.as_os_str()]);
+        findings.claim(outcome.out == "plain\nran\n", || format!("{who:?}: {}", outcome.tell()));
+        let twin = run(&[]);
+        findings.claim(twin.out == "hidden\nhidden\nplain\nran\n", || format!("{who:?}: {}", twin.tell()));
     }
     findings.settle();
 }

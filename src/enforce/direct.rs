@@ -1,6 +1,7 @@
 //! Where there is no view of our own: the host's paths, granted to Landlock one by one. Landlock cannot take away,
 //! so a tree with something hidden in it is granted as its other children, and cannot itself be listed.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,11 +13,13 @@ use super::mounts::{Grant, Right};
 use super::veil;
 use crate::error::{Error, Result};
 use crate::plan::note::Note;
+use crate::view::trace::object;
 use crate::view::{Access, Backing, Source, View};
 
 pub fn grants(view: View, note: &Note) -> Result<Vec<Grant>> {
     let hidden = hidden(&view)?;
     let mut grants = Vec::new();
+    let mut withheld = HashSet::new();
     if let Some(state) = &view.state {
         for (name, bytes) in note.files() {
             let fd = write_note(&state.fd, name, bytes)
@@ -32,9 +35,14 @@ pub fn grants(view: View, note: &Note) -> Result<Vec<Grant>> {
             _ => continue,
         };
         if let Source::Object { fd, directory } = entry.source {
-            grant_around(fd, directory, &path, right, &hidden, &mut grants)
+            grant_around(fd, directory, &path, right, &hidden, &mut grants, &mut withheld)
                 .map_err(|error| Error::path("look into", path, error))?;
         }
+    }
+    // A rule holds for the object whatever path leads to it: by another mount, or another hard link, it would be
+    // granted after all.
+    if !withheld.is_empty() {
+        grants.retain(|grant| fstat(&grant.fd).is_ok_and(|stat| !withheld.contains(&object(&stat))));
     }
     Ok(grants)
 }
@@ -63,11 +71,13 @@ fn grant_around(
     right: Right,
     hidden: &[PathBuf],
     grants: &mut Vec<Grant>,
+    withheld: &mut HashSet<(u64, u64)>,
 ) -> io::Result<()> {
     if !hidden.iter().any(|hidden| hidden.starts_with(path)) {
         grants.push(Grant { fd, right, directory });
         return Ok(());
     }
+    withheld.insert(object(&fstat(&fd)?));
     if hidden.iter().any(|hidden| hidden == path) {
         return Ok(());
     }
@@ -83,7 +93,15 @@ fn grant_around(
         // A rule on a link itself matches nothing; what it leads to is another path.
         let kind = FileType::from_raw_mode(fstat(&inner)?.st_mode);
         if kind != FileType::Symlink {
-            grant_around(inner, kind == FileType::Directory, &path.join(&name), right, hidden, grants)?;
+            grant_around(
+                inner,
+                kind == FileType::Directory,
+                &path.join(&name),
+                right,
+                hidden,
+                grants,
+                withheld,
+            )?;
         }
     }
     Ok(())
