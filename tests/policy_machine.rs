@@ -208,6 +208,86 @@ fn what_the_administrator_shows_to_nobody_is_seen_by_nobody() {
 }
 
 #[test]
+fn what_is_shown_to_nobody_is_hidden_at_every_mount_of_it() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        for dir in ["vault", "vault/deep", "more", "more/whole", "more/part", "more/other", "home/x"] {
+            scratch.dir(dir);
+        }
+        for file in ["vault/key", "vault/deep/key", "other", "more/plain"] {
+            scratch.file(file, &format!("{file}\n"));
+        }
+        scratch.file("more/one", "");
+        let root = scratch.root().display().to_string();
+        // The whole of it above, a part of it, one file of it, and a mount that another one hides.
+        let mounts = format!(
+            "(cd {root}; mount --bind . more/whole; mount --bind vault/deep more/part; mount --bind vault/key more/one; \
+             mount --bind vault more/other; mount --bind home/x more/other)"
+        );
+        scratch.file("home/x/file", "on top\n");
+        for off in [false, true] {
+            let run = |options: &[&str], system: &str| {
+                let run = with_etc(Run::confined(&scratch), &[("policy.toml", system)], &mounts);
+                let run = as_who(&scratch, run).options(options);
+                let run = if off { run.options(["--namespaces", "off"]) } else { run };
+                run.shell(
+                    "cd ../more; cat whole/vault/key whole/vault/deep/key part/key one; cat other/file whole/other plain; echo ran",
+                )
+            };
+            let line = format!("never-visible = [\"{root}/vault\"]\n");
+            let more = format!("{root}/more");
+            let outcome = run(&["--ro", &more], &line);
+            let rest = "on top\nother\nmore/plain\nran\n";
+            findings.claim(outcome.out == rest, || format!("{who:?} {off}: {}", outcome.tell()));
+            let twin = run(&["--ro", &more], "# nothing\n");
+            let all = format!("vault/key\nvault/deep/key\nvault/deep/key\nvault/key\n{rest}");
+            findings.claim(twin.out == all, || format!("{who:?} {off}: {}", twin.tell()));
+            for named in ["whole/vault", "whole/vault/key", "part", "one"] {
+                let outcome = run(&["--ro", &format!("{more}/{named}")], &line);
+                let told = refused(&outcome, &["shown to nobody on this machine"]);
+                findings.claim(told, || format!("{who:?} {off}: {named}: {}", outcome.tell()));
+            }
+        }
+    }
+    findings.settle();
+}
+
+#[test]
+fn a_private_home_below_what_is_shown_to_nobody_stays() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        let elsewhere = Scratch::new(who);
+        scratch.dir("home/.cargo");
+        scratch.file("home/.cargo/key", "secret\n");
+        scratch.file("home/.gitconfig", "[user]\n\tname = secret\n");
+        scratch.file("secret", "secret\n");
+        let root = scratch.root().display().to_string();
+        for option in
+            [&[][..], &["--ro", "/"], &["--namespaces", "off"], &["--namespaces", "off", "--ro", "/"]]
+        {
+            let run = |system: &str| {
+                let run = with_etc(Run::bare(&scratch), &[("policy.toml", system)], "");
+                let run =
+                    as_who(&scratch, run).cwd(elsewhere.workspace()).options(["-w", "."]).options(option);
+                run.shell(format!("echo kept > ~/f; cat ~/f; cat {root}/secret {root}/home/.ssh/id {root}/home/.cargo/key {root}/home/.gitconfig; ls {root}; echo ran"))
+            };
+            let outcome = run(&format!("never-visible = [\"{root}\"]\n"));
+            let right = outcome.out.starts_with("kept\n")
+                && outcome.out.ends_with("ran\n")
+                && !outcome.out.contains("secret")
+                && outcome.ok();
+            findings.claim(right, || format!("{who:?}: {option:?}: {}", outcome.tell()));
+            let twin = run("# nothing\n");
+            findings.claim(twin.out.contains("secret\n"), || format!("{who:?}: {option:?}: {}", twin.tell()));
+        }
+        assert!(!scratch.path("home/f").exists());
+    }
+    findings.settle();
+}
+
+#[test]
 fn inside_a_boundary_the_administrators_line_still_holds() {
     let mut findings = Findings::default();
     for who in EVERYONE {

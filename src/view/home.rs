@@ -63,8 +63,9 @@ pub fn add(
         view.table(runtime, Access::Write, Backing::Fresh { mode: 0o700 }, "run-time files", Source::None);
     }
     let home = view.home.clone();
-    // A workspace that is HOME, or holds it, is what the user asked HOME to be.
-    let inside_root = asked.iter().any(|asked| asked.is_shown() && home.starts_with(asked.path()));
+    // A workspace that is HOME, or holds it, is what the user asked HOME to be; `--ro /` asks for nothing there.
+    let inside = |asked: &Asked| home.starts_with(asked.path()) && asked.path() != Path::new("/");
+    let inside_root = asked.iter().any(|asked| asked.is_shown() && inside(asked));
     if !inside_root {
         let backing = Backing::Fresh { mode: 0o700 };
         view.table(&home, Access::Write, backing, "a private HOME at its real place", Source::None);

@@ -11,6 +11,7 @@ pub mod git;
 mod home;
 pub mod inside;
 mod listing;
+mod mounted;
 mod never;
 mod roots;
 pub mod scan;
@@ -218,8 +219,9 @@ impl View {
         let asked = roots::resolve(policy, caller, &view.home, host.namespaces(), &never)?;
         view.hostile = asked.iter().map(|asked| asked.path().to_owned()).collect();
         builtin::add(&mut view, policy, caller, host)?;
+        let real_home = view.home.clone();
         home::add(&mut view, policy, caller, host, purpose, &asked)?;
-        let hidden = roots::add(&mut view, policy, asked)?;
+        let hidden = roots::add(&mut view, policy, &real_home, asked)?;
         git::add(&mut view, caller)?;
         roots::hide(&mut view, hidden, host.namespaces())?;
         never::hide(&mut view, never)?;

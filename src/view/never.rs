@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::caller::read_proc;
+use super::mounted::Mounts;
 use super::roots::Asked;
 use super::trace::trace;
 use super::{Access, Backing, Origin, Place, Source, View};
@@ -17,14 +19,24 @@ pub struct Never {
 }
 
 impl Never {
-    /// What is not there, or cannot be reached by this user at all, needs no hiding.
+    /// With every other mount of the same tree. What is not there, or cannot be reached by this user at all, needs no hiding.
     pub fn all(policy: &Policy) -> Result<Vec<Never>> {
+        const TABLE: &str = "/proc/self/mountinfo";
+        let unread = |error| Error::path("read", TABLE, error);
+        let mut mounts = None;
         let mut found = Vec::new();
         for (path, origin) in &policy.never_visible {
             match trace(path) {
                 Ok(traced) => {
-                    let directory = traced.is_dir();
-                    found.push(Never { path: traced.path, directory, origin: origin.clone() });
+                    let mounts = match &mounts {
+                        Some(mounts) => mounts,
+                        // Only where there is something to hide.
+                        None => mounts.insert(Mounts::parse(&read_proc(TABLE).map_err(unread)?)),
+                    };
+                    for traced in mounts.other_ways(&traced).into_iter().chain([traced]) {
+                        let directory = traced.is_dir();
+                        found.push(Never { path: traced.path, directory, origin: origin.clone() });
+                    }
                 }
                 Err(error) => match error.raw_os_error() {
                     Some(libc::ENOENT | libc::ENOTDIR | libc::EACCES) => {}

@@ -304,9 +304,8 @@ fn refuse_state_above(named: &Path, state: &Path, asked: &[Asked]) -> Result<()>
     Ok(())
 }
 
-/// Adds the roots to a view that holds the tables already. Returns what is to be hidden, for `hide`.
-pub fn add(view: &mut View, policy: &Policy, asked: Vec<Asked>) -> Result<Vec<Asked>> {
-    let home = view.home.clone();
+/// Adds the roots to a view that holds the tables already; `home` is the host's. Returns what is to be hidden, for `hide`.
+pub fn add(view: &mut View, policy: &Policy, home: &Path, asked: Vec<Asked>) -> Result<Vec<Asked>> {
     let (hidden, shown): (Vec<Asked>, Vec<Asked>) = asked.into_iter().partition(|asked| !asked.is_shown());
     for Asked { root, option, access, links, by } in shown {
         view.links(links, Origin::Option);
@@ -320,7 +319,7 @@ pub fn add(view: &mut View, policy: &Policy, asked: Vec<Asked>) -> Result<Vec<As
         let reason = if root.workspace { "a workspace".to_owned() } else { format!("asked for by {option}") };
         let place = Place { path: root.path.clone(), access, backing, origin: Origin::Option, reason };
         view.insert(place, Source::Object { fd, directory: root.directory });
-        hide_credentials(view, policy, &home, &root.path);
+        hide_credentials(view, policy, home, &root.path);
         view.roots.push(root);
     }
     lift(view);
