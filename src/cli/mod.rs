@@ -8,6 +8,7 @@ mod complaint;
 pub mod keys;
 mod layers;
 mod options;
+mod row;
 mod rules;
 pub mod shell;
 mod values;

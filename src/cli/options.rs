@@ -1,35 +1,9 @@
 //! The options as data: one row each. Parsing, help, manual page and completions are all made from these rows, and so are
 //! the keys of policy files.
 
+use super::row::row;
+pub use super::row::{Row, Value};
 use crate::policy::files::builtin::NAMES;
-
-/// What kind of word an option takes. Every word reaches the policy as bytes; this only names and completes it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Value {
-    /// A switch.
-    None,
-    Directory,
-    Path,
-    /// Anything else, by its placeholder.
-    Word(&'static str),
-    /// A number, so that `-5` is a wrong value and not an unknown option.
-    Number(&'static str),
-    OneOf(&'static str, &'static [&'static str]),
-}
-
-#[derive(Debug)]
-pub struct Row {
-    pub name: &'static str,
-    pub short: Option<char>,
-    pub value: Value,
-    pub repeat: bool,
-    pub group: &'static str,
-    /// For `-h`: one line, no full stop.
-    pub summary: &'static str,
-    /// For `--help`: unit, what it bounds, what it does not do. Follows the summary.
-    pub detail: &'static str,
-    pub hidden: bool,
-}
 
 /// The promises by name, in the order of `Promise::ALL` (a test compares them).
 pub const PROMISES: &[&str] = &[
@@ -56,43 +30,6 @@ const LIMITS: &str = "Limits";
 const PROMISE: &str = "Promises";
 const POLICY: &str = "Policy";
 const OUTPUT: &str = "Output";
-
-const fn row(
-    group: &'static str,
-    name: &'static str,
-    value: Value,
-    summary: &'static str,
-    detail: &'static str,
-) -> Row {
-    Row { name, short: None, value, repeat: false, group, summary, detail, hidden: false }
-}
-
-impl Row {
-    /// What stands for its word in help.
-    pub const fn placeholder(&self) -> &'static str {
-        match self.value {
-            Value::None => "",
-            Value::Directory => "DIR",
-            Value::Path => "PATH",
-            Value::Word(name) | Value::Number(name) | Value::OneOf(name, _) => name,
-        }
-    }
-
-    const fn short(mut self, letter: char) -> Row {
-        self.short = Some(letter);
-        self
-    }
-
-    const fn repeat(mut self) -> Row {
-        self.repeat = true;
-        self
-    }
-
-    const fn hidden(mut self) -> Row {
-        self.hidden = true;
-        self
-    }
-}
 
 /// Of the run and of `explain`.
 pub const RUN: &[Row] = &[

@@ -13,6 +13,8 @@ pub mod inside;
 mod listing;
 mod mounted;
 mod never;
+pub mod path_text;
+mod place;
 mod roots;
 pub mod scan;
 pub mod sockets;
@@ -25,8 +27,6 @@ use std::collections::{BTreeMap, HashSet};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
 use crate::error::{Error, Result, show};
 use crate::host::Host;
 use crate::policy::{self, Policy, Promise};
@@ -34,111 +34,8 @@ use caller::Caller;
 use never::Never;
 use trace::Traced;
 
+pub use place::{Access, Backing, Entry, Origin, Place, Source};
 pub use roots::Root;
-
-/// Ordered: the most specific path wins, and on one path a user's rule wins over a table's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Access {
-    Hidden,
-    /// Read, list and execute.
-    Read,
-    Write,
-}
-
-/// What stands behind a path.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Backing {
-    /// The host's own tree.
-    Bind,
-    /// A tree of `--state`: mount points are made in it.
-    Kept,
-    /// The host's tree, with root's files shown as nobody's (where root is the caller).
-    Veiled,
-    /// The host's tree through inodes of its own.
-    Sealed,
-    /// The host's tree; what is written stays private and vanishes.
-    Layer,
-    /// A directory of the private, bounded tmpfs, with this mode.
-    Fresh {
-        mode: u32,
-    },
-    /// A private copy of one file or of a directory of files.
-    Copy,
-    /// A symbolic link.
-    Link {
-        #[serde(with = "path_text")]
-        to: PathBuf,
-    },
-    /// Something empty over what is hidden.
-    Cover {
-        directory: bool,
-    },
-    /// A device node.
-    Device,
-    /// The caller's terminal.
-    Terminal,
-    /// A new pseudo-terminal file system.
-    Terminals,
-    /// A part of a writable root that is only kept from being guarded: nothing is mounted.
-    Lifted,
-    Proc,
-    Sys,
-    /// A part of a writable root bound onto itself: read-only, or so that it cannot be renamed away.
-    Itself,
-}
-
-/// Where a path comes from; decides which of two entries on one path stays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Origin {
-    /// A row of a table.
-    Table,
-    /// An option of this run.
-    Option,
-    /// Met in the workspace or among the caller's descriptors: the same policy may have other ones next time.
-    Found,
-}
-
-/// One path of the view, as `explain` prints it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
-    #[serde(with = "path_text")]
-    pub path: PathBuf,
-    pub access: Access,
-    pub backing: Backing,
-    pub origin: Origin,
-    pub reason: String,
-}
-
-#[derive(Debug)]
-pub enum Source {
-    None,
-    /// Opened before any mount covers its path. Whether it is a directory is asked once, here.
-    Object {
-        fd: OwnedFd,
-        directory: bool,
-    },
-    File(Vec<u8>),
-    Files(Vec<(PathBuf, Vec<u8>)>),
-}
-
-impl Source {
-    fn directory(fd: OwnedFd) -> Source {
-        Source::Object { fd, directory: true }
-    }
-
-    fn other(fd: OwnedFd) -> Source {
-        Source::Object { fd, directory: false }
-    }
-}
-
-#[derive(Debug)]
-pub struct Entry {
-    pub place: Place,
-    pub source: Source,
-}
 
 #[derive(Debug)]
 pub struct View {
@@ -494,34 +391,4 @@ fn cannot_show(option: &str, path: &Path, error: std::io::Error) -> Error {
         _ => crate::error::describe(&error),
     };
     Error::usage(format!("{option} {}: {what}", show(path.as_os_str())))
-}
-
-/// Paths in JSON: text where they are text, else bytes, so that every path comes back as it was.
-pub mod path_text {
-    use std::ffi::OsString;
-    use std::os::unix::ffi::{OsStrExt, OsStringExt};
-    use std::path::{Path, PathBuf};
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    #[derive(Serialize, Deserialize)]
-    #[serde(untagged)]
-    enum Text {
-        Text(String),
-        Bytes(Vec<u8>),
-    }
-
-    pub fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
-        match path.to_str() {
-            Some(text) => text.serialize(to),
-            None => path.as_os_str().as_bytes().serialize(to),
-        }
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
-        Ok(match Text::deserialize(from)? {
-            Text::Text(text) => text.into(),
-            Text::Bytes(bytes) => OsString::from_vec(bytes).into(),
-        })
-    }
 }
