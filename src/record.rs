@@ -288,7 +288,8 @@ pub fn refuse_line(argv: impl Iterator<Item = OsString>, error: &Error) {
         ..Policy::default()
     };
     let asked = Asked::new(getuid().as_raw(), &command);
-    let mut record = match policy.result.then(|| Record::of_descriptors(&policy)) {
+    let asked_for = policy.result || policy.status_fd.is_some();
+    let mut record = match asked_for.then(|| Record::of_descriptors(&policy)) {
         Some(Ok(record)) => record,
         _ => Record::default(),
     };

@@ -373,3 +373,27 @@ fn explain_shows_a_profile_itself() {
     assert!(explain(&["--profile", "mine"]).out.contains(&path.display().to_string()));
     assert!(refused(&explain(&["--profile", "other"]), &["no profile 'other'"]));
 }
+
+#[test]
+fn a_file_that_stops_the_run_is_told_on_the_status_descriptor() {
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        let file = scratch.file("outside/p.toml", "max-prox = 9\n");
+        let status = || {
+            let line = format!(
+                "{} -w . --policy {} --status-fd 3 -- true 3>&1 >/dev/null 2>/dev/null",
+                scratch.confine().display(),
+                file.display()
+            );
+            let outcome = Run::plain(&scratch).shell(line);
+            (outcome.code(), serde_json::from_str::<Value>(outcome.out.lines().next().unwrap()).unwrap())
+        };
+        let (code, told) = status();
+        assert_eq!((code, told["event"].as_str()), (Some(125), Some("refused")));
+        assert!(told["message"].as_str().unwrap().contains("line 1: unknown key 'max-prox'"), "{told}");
+        assert_eq!(told["hint"], "did you mean 'max-procs'?");
+        fs::write(&file, "max-procs = 9\n").unwrap();
+        let (code, told) = status();
+        assert_eq!((code, told["event"].as_str()), (Some(0), Some("started")));
+    }
+}

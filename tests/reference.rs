@@ -157,7 +157,7 @@ fn status_lines_fit_their_schema() {
         ("--timeout 50ms --grace 0s", "sleep 100", 124, 2),
         ("--max-output 10 --on-output-limit kill", "yes 1>&2", 137, 2),
         ("--namespaces off --waive socket-scope", "true", 0, 2),
-        ("--net nowhere", "true", 125, 0),
+        ("--net nowhere", "true", 125, 1),
         ("-w /", "true", 125, 1),
     ] {
         let line = format!(
