@@ -218,7 +218,8 @@ fn read(setup: &Setup, findings: &mut Findings, path: &Path, text: &str) {
                     Element::Other(_) => None,
                 })
                 .collect(),
-            Value::Flag(_) | Value::Other(_) => Vec::new(),
+            // No key of a policy is a table; the loader says so.
+            Value::Table(_) | Value::Flag(_) | Value::Other(_) => Vec::new(),
         };
         for (line, word) in words {
             for row in KEYS.iter().filter(|row| row.key == item.key && row.opens.matches(setup, &word)) {
