@@ -22,7 +22,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use crate::sys;
-use compile::Outcome;
+pub use compile::{Outcome, program as assemble};
 pub use row::{BROKER, Group, Relation, Row, Test, When, Width};
 pub(crate) use row::{call, same, x86};
 pub use table::LAST_VETTED;
