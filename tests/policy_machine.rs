@@ -181,7 +181,7 @@ fn what_the_administrator_shows_to_nobody_is_seen_by_nobody() {
                     &outcome,
                     &["shown to nobody on this machine ('/etc/confine/policy.toml', line 1)"],
                 );
-                let no_file = option == "-w" && refused(&outcome, &["not a directory"]);
+                let no_file = ["-w", "--seal"].contains(&option) && refused(&outcome, &["not a directory"]);
                 findings
                     .claim(told || no_file, || format!("{who:?}: {option} {named:?}: {}", outcome.tell()));
             }

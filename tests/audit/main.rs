@@ -115,7 +115,7 @@ fn every_decision_has_its_line() {
             judge(run().option("--timeout=1m").command(["nonesuch"]).run(), 127, &["started", "refused"]);
             judge(run().option("--workspace=nonesuch").command(["true"]).run(), 125, &["refused"]);
             judge(run().option("--fd=77").command(["true"]).run(), 125, &["refused"]);
-            judge(run().option("--loopback=host").command(["true"]).run(), 125, &["refused"]);
+            judge(run().option("--user=1:2:3").command(["true"]).run(), 125, &["refused"]);
             judge(run().option("--no-such-option").command(["true"]).run(), 125, &["refused"]);
             judge(run().option("--timeout=soon").command(["true"]).run(), 125, &["refused"]);
             let lines = lines(&scratch);

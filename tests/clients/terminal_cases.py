@@ -32,6 +32,8 @@ def say(child, line, answer):
 
 def ends(child, status):
     child.expect(pexpect.EOF)
+    # A program closes its streams before it exits; to close the terminal in between is to hang up on it.
+    child.wait()
     child.close()
     assert child.exitstatus == status, (child.exitstatus, child.signalstatus)
 
