@@ -601,6 +601,28 @@ fn confine_inside_confine_keeps_every_default_promise_and_is_narrower() {
     }
 }
 
+/// The outer one has mounted `.git` onto itself: nothing foreign came with it.
+#[test]
+fn confine_inside_confine_works_in_a_repository_whose_control_files_stay_guarded() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        let git = "git -c user.name=n -c user.email=n@example.org -c safe.directory=*";
+        let made = Run::plain(&scratch).shell("git init -q . && git config a.b c");
+        assert!(made.ok(), "{}", made.tell());
+        let confine = scratch.confine();
+        let inner = format!(
+            "{} -w . -- sh -c '{git} commit -q --allow-empty -m inner && touch .git/made; touch .git/hooks/planted; true'",
+            confine.display()
+        );
+        let outcome = Run::confined(&scratch).option("--ro").option(&confine).shell(&inner);
+        assert!(outcome.ok() && outcome.err.contains("Read-only file system"), "{who:?}: {}", outcome.tell());
+        assert!(scratch.path("w/.git/made").exists(), "{who:?}: {}", outcome.tell());
+        assert!(!scratch.path("w/.git/hooks/planted").exists(), "{who:?}");
+        let log = Run::plain(&scratch).shell(format!("{git} log --format=%s"));
+        assert_eq!(log.out, "inner\n", "{}", log.tell());
+    }
+}
+
 /// The one listener of a chain is taken; what can be kept is kept all the same.
 #[test]
 fn where_the_outer_one_has_the_broker_the_inner_one_refuses_or_gives_up() {

@@ -4,9 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::caller::unescape;
+use super::mounted::Mounts;
 use super::{Access, Backing, Entry, Origin, Source, View, system};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 pub fn reduce(view: &mut View) -> Result<()> {
     for (path, mut entry) in std::mem::take(&mut view.entries) {
@@ -49,31 +49,10 @@ fn name_terminal(entry: &mut Entry) {
     }
 }
 
-/// Mount points beneath writable roots that are not roots themselves.
+/// Mount points beneath writable roots that are not roots themselves, and could be written.
 fn mounted_inside(view: &View) -> Result<Vec<PathBuf>> {
-    const LIST: &str = "/proc/self/mountinfo";
-    let list = fs::read(LIST).map_err(|error| Error::path("read", LIST, error))?;
-    let inside = |path: &PathBuf| {
-        !view.entries.contains_key(path)
-            && view.roots.iter().any(|root| root.writable && path.starts_with(&root.path))
-    };
-    Ok(mount_points(&list).filter(inside).collect())
-}
-
-/// The fifth column of proc_pid_mountinfo(5).
-fn mount_points(list: &[u8]) -> impl Iterator<Item = PathBuf> + '_ {
-    list.split(|&byte| byte == b'\n').filter_map(|line| line.split(|&byte| byte == b' ').nth(4).map(unescape))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn blanks_and_backslashes_in_mount_points_are_read_back() {
-        let list =
-            b"36 35 98:0 /root /a\\040b\\134c rw - ext4 /dev/x rw\n37 35 98:0 / /plain rw - ext4 x rw\n";
-        let found: Vec<PathBuf> = mount_points(list).collect();
-        assert_eq!(found, [PathBuf::from("/a b\\c"), PathBuf::from("/plain")]);
-    }
+    let mounts = Mounts::read()?;
+    let writable = view.roots.iter().filter(|root| root.writable);
+    let inside = writable.flat_map(|root| mounts.writable_below(&root.path));
+    Ok(inside.filter(|path| !view.entries.contains_key(*path)).map(Path::to_owned).collect())
 }

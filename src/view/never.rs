@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use super::caller::read_proc;
 use super::mounted::Mounts;
 use super::roots::Asked;
 use super::trace::trace;
@@ -21,8 +20,6 @@ pub struct Never {
 impl Never {
     /// With every other mount of the same tree. What is not there, or cannot be reached by this user at all, needs no hiding.
     pub fn all(policy: &Policy) -> Result<Vec<Never>> {
-        const TABLE: &str = "/proc/self/mountinfo";
-        let unread = |error| Error::path("read", TABLE, error);
         let mut mounts = None;
         let mut found = Vec::new();
         for (path, origin) in &policy.never_visible {
@@ -31,7 +28,7 @@ impl Never {
                     let mounts = match &mounts {
                         Some(mounts) => mounts,
                         // Only where there is something to hide.
-                        None => mounts.insert(Mounts::parse(&read_proc(TABLE).map_err(unread)?)),
+                        None => mounts.insert(Mounts::read()?),
                     };
                     for traced in mounts.other_ways(&traced).into_iter().chain([traced]) {
                         let directory = traced.is_dir();

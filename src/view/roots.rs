@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Stat, StatxFlags, statx};
 
 use super::caller::Caller;
+use super::mounted::Mounts;
 use super::never::Never;
 use super::trace::{Traced, file_type, object, trace, trace_present};
 use super::{Access, Backing, Origin, Place, Source, View, cannot_show, scan, system};
@@ -121,6 +122,9 @@ pub fn resolve(
     if whole {
         push_root(&mut asked, home)?;
     }
+    if !mounts {
+        push_continuing(&mut asked)?;
+    }
     for found in never {
         found.refuse(&asked)?;
     }
@@ -130,6 +134,24 @@ pub fn resolve(
         refuse_state_above(state, &canonical(&caller.absolute(state)), &asked)?;
     }
     Ok(asked)
+}
+
+/// Where nothing can be mounted, what is mounted inside a root is not its own. But parts that are mounted onto
+/// themselves are, and belong to the root.
+fn push_continuing(asked: &mut Vec<Asked>) -> Result<()> {
+    let table = Mounts::read()?;
+    let roots: Vec<PathBuf> =
+        asked.iter().filter(|asked| asked.root.writable).map(|asked| asked.path().to_owned()).collect();
+    for traced in roots.iter().flat_map(|root| table.continuing(root)) {
+        let above = asked.iter().filter(|other| traced.path.starts_with(other.path()));
+        let nearest = above.max_by_key(|other| other.path().components().count());
+        if nearest.is_none_or(|other| !other.root.writable || other.path() == traced.path) {
+            continue;
+        }
+        let stat = traced.stat().map_err(|error| cannot_show("--workspace", &traced.path, error))?;
+        push(asked, "--workspace", FileAccess::Write, false, (traced, stat), None)?;
+    }
+    Ok(())
 }
 
 fn open(caller: &Caller, option: &str, named: &Path) -> Result<Traced> {
