@@ -153,3 +153,43 @@ fn a_state_directory_takes_their_place() {
         assert_eq!(place(&scratch), 0);
     }
 }
+
+#[test]
+fn git_knows_its_user_in_a_private_home_and_no_credential() {
+    for who in EVERYONE {
+        for forced in [false, true] {
+            let scratch = scratch(who);
+            let settings = "[user]\n\tname = n\n\temail = n@example.org\n[http]\n\textraHeader = Authorization: sesame\n";
+            scratch.file("home/.gitconfig", settings);
+            let script = "git init -q r && cd r && git commit -q --allow-empty -m x && git log --format=%an; cat ~/.gitconfig";
+            let outcome = confined(&scratch, forced).shell(script);
+            assert!(outcome.ok() && outcome.out.starts_with("n\n"), "{who:?}: {}", outcome.tell());
+            assert!(!outcome.out.contains("sesame"), "{who:?}: {}", outcome.tell());
+            assert_eq!(fs::read_to_string(scratch.path("home/.gitconfig")).unwrap(), settings);
+            assert_eq!(place(&scratch), 0, "{}", outcome.tell());
+        }
+    }
+}
+
+/// What an earlier run left in a kept HOME is not followed to anywhere.
+#[test]
+fn a_copy_into_a_kept_home_follows_no_link_and_overwrites_nothing() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        scratch.dir("home/.config");
+        scratch.dir("home/.config/git");
+        scratch.file("home/.config/git/ignore", "*.mine\n");
+        scratch.file("home/.gitconfig", "[user]\n\tname = outer\n");
+        let state = scratch.dir("state");
+        fs::set_permissions(&state, fs::Permissions::from_mode(0o700)).unwrap();
+        let victim = scratch.fixture("outside/f");
+        let before = Snapshot::of(&victim);
+        let run = |script: String| confined(&scratch, false).option("--state").option(&state).shell(script);
+        let first = run("cat ~/.config/git/ignore; rm -r ~/.config; echo '# own' >~/.gitconfig".into());
+        assert_eq!(first.out, "*.mine\n", "{who:?}: {}", first.tell());
+        assert!(run(format!("ln -s {} ~/.config", victim.display())).ok());
+        let third = run("cat ~/.gitconfig".into());
+        assert_eq!(third.out, "# own\n", "{who:?}: {}", third.tell());
+        assert_eq!(before.difference(&Snapshot::of(&victim)), None, "{who:?}");
+    }
+}

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat, renameat};
 
 use super::mounts::{Grant, Right};
-use super::veil;
+use super::{kept, veil};
 use crate::error::{Error, Result};
 use crate::plan::note::Note;
 use crate::view::trace::object;
@@ -28,6 +28,13 @@ pub fn grants(view: View, note: &Note) -> Result<Vec<Grant>> {
         }
     }
     for (path, entry) in view.entries {
+        if let (Backing::Copy, Source::File(bytes), Some(state)) =
+            (&entry.place.backing, &entry.source, &view.state)
+        {
+            copy(&state.fd, path.strip_prefix(&state.path).unwrap_or(&path), bytes)
+                .map_err(|error| Error::path("copy to", &path, error))?;
+            continue;
+        }
         let right = match (entry.place.access, &entry.place.backing) {
             (_, Backing::Device | Backing::Terminal) => Right::Device,
             (Access::Write, Backing::Bind) => Right::Write,
@@ -45,6 +52,14 @@ pub fn grants(view: View, note: &Note) -> Result<Vec<Grant>> {
         grants.retain(|grant| fstat(&grant.fd).is_ok_and(|stat| !withheld.contains(&object(&stat))));
     }
     Ok(grants)
+}
+
+/// Beneath HOME in the state directory. What earlier commands left there is newer, or in the way: their own loss.
+fn copy(state: &OwnedFd, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    match kept::copy(state, path, bytes, (None, None)) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTDIR | libc::ELOOP)) => Ok(()),
+        made => made,
+    }
 }
 
 /// What is granted around: no rule reaches it, and none its directories as a whole.

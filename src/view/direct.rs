@@ -8,11 +8,16 @@ use super::mounted::Mounts;
 use super::{Access, Backing, Entry, Origin, Source, View, system};
 use crate::error::Result;
 
-pub fn reduce(view: &mut View) -> Result<()> {
+pub fn reduce(view: &mut View, real_home: &Path) -> Result<()> {
     for (path, mut entry) in std::mem::take(&mut view.entries) {
         let place = &mut entry.place;
         match place.backing {
-            // Private places, copies and pseudo-terminals have nowhere to be.
+            // What is copied into HOME goes where HOME is.
+            Backing::Copy if view.state.is_some() && matches!(entry.source, Source::File(_)) => {
+                let Ok(below) = path.strip_prefix(real_home) else { continue };
+                place.path = view.home.join(below);
+            }
+            // Private places, other copies and pseudo-terminals have nowhere to be.
             Backing::Fresh { .. } | Backing::Copy | Backing::Terminals => continue,
             Backing::Itself => {
                 if place.access == Access::Read && place.origin == Origin::Found {

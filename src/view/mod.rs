@@ -127,7 +127,7 @@ impl View {
             sockets::cover(&mut view, host)?;
             view.pin_parents();
         } else {
-            direct::reduce(&mut view)?;
+            direct::reduce(&mut view, &real_home)?;
             if host.brokered().connect {
                 sockets::note(&mut view)?;
             }
