@@ -238,7 +238,8 @@ fn processes(note: &mut Lines, plan: &Plan) {
     note.line(
         "  others cannot be signalled, traced, limited or read: EPERM (Operation not permitted) or EACCES;",
     );
-    note.line("    your own children can");
+    note.line("    your own children can; a lock file whose owner `kill -0` does not find may be of a server outside:");
+    note.line("      start no second one on the same data");
     note.line(
         "  no privilege can be had, asking is no use: sudo, setuid programs and modes, mount, device nodes,",
     );
