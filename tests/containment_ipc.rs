@@ -87,6 +87,7 @@ fn sockets_of_other_programs_are_not_reached_wherever_they_lie() {
     for who in EVERYONE {
         let scratch = Scratch::new(who);
         scratch.dir("w/live");
+        scratch.dir("outside/n\nl");
         for (label, dir, grants) in [
             ("outside", "outside", &[][..]),
             ("in a readable root", "outside", &["--ro", "@outside"]),
@@ -94,6 +95,7 @@ fn sockets_of_other_programs_are_not_reached_wherever_they_lie() {
             ("in a writable root", "outside", &["--rw", "@outside"]),
             ("in the workspace", "w/live", &[]),
             ("in HOME", "home", &[]),
+            ("below a name of two lines", "outside/n\nl", &["--ro", "@outside"]),
             ("in TMPDIR", "tmp", &[]),
             ("through a planted link", "w/planted", &[]),
         ] {

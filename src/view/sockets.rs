@@ -51,21 +51,44 @@ pub fn listed() -> Result<BTreeSet<PathBuf>> {
     Ok(names(&list).collect())
 }
 
-/// The last column of each line, where it is an absolute path. Names hold any byte but NUL and newline (the
-/// kernel shows those as they are), so the fixed columns are counted off from the left.
-fn names(list: &[u8]) -> impl Iterator<Item = PathBuf> + '_ {
+/// The last column of each entry, where it is an absolute path. Names hold any byte but NUL, and the kernel shows all
+/// as they are: the fixed columns are counted off from the left, and what does not begin as an entry does goes on with
+/// the name before it.
+fn names(list: &[u8]) -> impl Iterator<Item = PathBuf> {
     const COLUMNS: usize = 7;
-    list.split(|&byte| byte == b'\n').skip(1).filter_map(|line| {
-        let mut rest = line;
+    let mut entries: Vec<Vec<u8>> = Vec::new();
+    for line in list.strip_suffix(b"\n").unwrap_or(list).split(|&byte| byte == b'\n').skip(1) {
+        match entries.last_mut().filter(|_| !begins(line)) {
+            None => entries.push(line.to_owned()),
+            Some(name) => {
+                name.push(b'\n');
+                name.extend_from_slice(line);
+            }
+        }
+    }
+    entries.into_iter().filter_map(|entry| {
+        let mut rest = entry.as_slice();
         for _ in 0..COLUMNS {
             let start = rest.iter().position(|&byte| byte != b' ')?;
             let length = rest[start..].iter().position(|&byte| byte == b' ')?;
             rest = &rest[start + length..];
         }
-        let name = rest.strip_prefix(b" ")?;
-        let path = Path::new(OsStr::from_bytes(name));
+        let path = Path::new(OsStr::from_bytes(rest.strip_prefix(b" ")?));
         path.is_absolute().then(|| path.to_owned())
     })
+}
+
+/// An address in hexadecimal, a colon, and a count of references (unix_seq_show in net/unix/af_unix.c).
+fn begins(line: &[u8]) -> bool {
+    let hex = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_hexdigit);
+    match line.iter().position(|&byte| byte == b':') {
+        Some(colon) => {
+            hex(&line[..colon])
+                && line[colon..].starts_with(b": ")
+                && hex(&line[colon + 2..][..8.min(line.len() - colon - 2)])
+        }
+        None => false,
+    }
 }
 
 #[cfg(test)]
@@ -80,5 +103,9 @@ mod tests {
             ffff: 00000002 00000000 00010000 0001 01 12346 rel.sock\n\
             ffff: 00000003 00000000 00000000 0001 03  9922\n";
         assert_eq!(names(list).collect::<Vec<_>>(), [PathBuf::from("/run/a b.sock")]);
+        let list = b"Num       RefCount Protocol Flags    Type St Inode Path\n\
+            ffff: 00000002 00000000 00010000 0001 01 12345 /run/a\nb:\n\n\
+            ffff: 00000002 00000000 00010000 0001 01    46 /run/c\n";
+        assert_eq!(names(list).collect::<Vec<_>>(), ["/run/a\nb:\n", "/run/c"].map(PathBuf::from));
     }
 }

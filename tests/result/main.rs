@@ -223,6 +223,25 @@ fn what_runs_by_itself_later_is_told_when_it_is_new_or_changed() {
 }
 
 #[test]
+fn what_git_settings_name_is_told_wherever_it_lies() {
+    for_all(|scratch, run, name| {
+        for dir in ["w/.git", "w/.git/refs", "w/.git/objects", "w/hooks", "w/more"] {
+            scratch.dir(dir);
+        }
+        scratch.file("w/.git/HEAD", "ref: refs/heads/main\n");
+        let settings = "[core]\n\thooksPath = ./hooks\n[include]\n\tpath = ../more/settings\n";
+        scratch.file("w/.git/config", settings);
+        scratch.file("w/hooks/pre-commit", "#!/bin/sh\n");
+        scratch.file("w/hooks/post-merge", "#!/bin/sh\n");
+        scratch.file("w/more/settings", "[include]\n\tpath = deeper\n");
+        let script = "echo evil >> hooks/pre-commit; printf '[core]\\n fsmonitor = x\\n' > more/deeper; echo x > more/other";
+        let told = object(&run().shell(script));
+        let wanted = ["changed git w/hooks/pre-commit", "new git w/more/deeper [\"core.fsmonitor\"]"];
+        assert_eq!(changes(scratch, &told), wanted, "{name}");
+    });
+}
+
+#[test]
 fn a_link_that_leads_outside_now_is_told() {
     for_all(|scratch, run, name| {
         let (inside, outside) = (scratch.path("w/own/own"), scratch.path("outside/other"));

@@ -1,11 +1,12 @@
 //! The walk: each directory is opened by its path below the root's descriptor, so that depth costs no descriptors.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags, openat2, statx};
 use rustix::io::Errno;
@@ -23,11 +24,17 @@ const UNSEEN: usize = 4096;
 
 /// Besides what is guarded: these lead git to another repository or worktree.
 const LEADING: [&str; 3] = ["commondir", "gitdir", "objects/info/alternates"];
+/// Settings that name more than this are somebody's trick.
+const NAMED: usize = 64;
+const HOOKS: &str = "core.hooksPath names it: git runs these hooks";
+const INCLUDED: &str = "git settings name it as more of them";
 const LEADS: &str = "leads git to another directory, whose settings it then reads";
 
 pub struct Look<'a> {
     pub snapshot: Snapshot,
     pub go_on: &'a mut dyn FnMut() -> bool,
+    /// What settings of git name, wherever it lies: hooks, and further settings.
+    named: Vec<(PathBuf, &'static str)>,
 }
 
 /// A directory that is being looked at.
@@ -36,7 +43,27 @@ struct Here<'a> {
     path: PathBuf,
 }
 
-impl Look<'_> {
+impl<'a> Look<'a> {
+    pub fn new(go_on: &'a mut dyn FnMut() -> bool) -> Look<'a> {
+        let snapshot = Snapshot { complete: true, ..Snapshot::default() };
+        Look { snapshot, go_on, named: Vec::new() }
+    }
+
+    /// After all roots: a settings file in one may name what lies in another. What lies in none cannot change.
+    pub fn named(&mut self, roots: &[Root]) {
+        let mut done = HashSet::new();
+        while let Some((path, reason)) = self.named.pop() {
+            let holds = |root: &&Root| path.starts_with(&root.path) && path != root.path;
+            let Some(root) = roots.iter().filter(holds).max_by_key(|root| root.path.as_os_str().len()) else {
+                continue;
+            };
+            let Some(below) = path.strip_prefix(&root.path).ok().and_then(Path::to_str) else { continue };
+            if done.len() < NAMED && done.insert(path.clone()) {
+                self.row(&Here { fd: &root.fd, path: root.path.clone() }, below, Kind::Git, reason);
+            }
+        }
+    }
+
     pub fn root(&mut self, root: &Root) {
         let mut queue = vec![(PathBuf::new(), false)];
         while let Some((path, unpacked)) = queue.pop() {
@@ -188,11 +215,31 @@ impl Look<'_> {
                 Vec::new()
             }
         };
-        let named = matches!(path.to_str(), Some("config" | "config.worktree"));
+        let named = matches!(path.to_str(), Some("config" | "config.worktree")) || reason == INCLUDED;
         let is_settings = named && kind == Kind::Git && file_type.is_file();
+        if is_settings {
+            self.follow(&here.path, path, &contents);
+        }
         let keys = if is_settings { settings::keys(&contents) } else { Default::default() };
         let digest = digest(&stat, &contents);
         self.snapshot.marks.insert(here.path.join(path), Mark { kind, reason, digest, keys });
+    }
+
+    /// Notes what a settings file names (git-config(1), "core.hooksPath", "Includes"). Hooks are run in the worktree,
+    /// which is above a directory `.git`, and in the repository itself where there is none.
+    fn follow(&mut self, here: &Path, file: &Path, contents: &[u8]) {
+        let git = here.join(file.parent().unwrap_or(Path::new("")));
+        let worktree = if here.ends_with(".git") { here.parent().unwrap_or(here) } else { here };
+        for (key, value) in crate::view::git::settings(contents) {
+            let (base, reason) = match key.as_str() {
+                "hookspath" => (worktree, HOOKS),
+                "path" => (git.as_path(), INCLUDED),
+                _ => continue,
+            };
+            if let Some(path) = plain(&base.join(value)) {
+                self.named.push((path, reason));
+            }
+        }
     }
 
     /// None where there is nothing.
@@ -223,6 +270,19 @@ impl Look<'_> {
             self.snapshot.unseen.push(Unseen { path, reason: describe(&error) });
         }
     }
+}
+
+/// Without `.` and `..`: a link on the way is met where the path is looked at.
+fn plain(path: &Path) -> Option<PathBuf> {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain.is_absolute().then_some(plain)
 }
 
 /// Whether a row of the table begins with this name.

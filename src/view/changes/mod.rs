@@ -91,10 +91,11 @@ pub struct Changes {
 
 /// Looks through all roots, for as long as `go_on` says.
 pub fn look(roots: &[Root], go_on: &mut dyn FnMut() -> bool) -> Snapshot {
-    let mut look = look::Look { snapshot: Snapshot { complete: true, ..Snapshot::default() }, go_on };
+    let mut look = look::Look::new(go_on);
     for root in roots {
         look.root(root);
     }
+    look.named(roots);
     look.snapshot
 }
 
