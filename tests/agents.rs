@@ -38,8 +38,11 @@ clients::cases! { "recipes_cases.py" in [clients::Mode::Ordinary] =>
 }
 
 /// Where the scripts read the blocks from.
-const READERS: [&str; 2] =
-    [include_str!("clients/recipes_cases.py"), include_str!("clients/jupyter_cases.py")];
+const READERS: [&str; 3] = [
+    include_str!("clients/recipes_cases.py"),
+    include_str!("clients/jupyter_cases.py"),
+    include_str!("shell/clients.rs"),
+];
 
 #[test]
 fn every_named_block_is_read_by_a_case() {

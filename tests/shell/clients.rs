@@ -62,6 +62,40 @@ c.spawn("echo $CONFINE; cat ../outside/secret; exit 3", {shell: process.env.S, s
     findings.settle();
 }
 
+/// The recipes as they are written. The programs' own part: how each calls the shell that it was told of.
+#[test]
+fn agents_that_are_told_of_it_by_their_recipe_run_confined_commands() {
+    const INSIDE: &str = "echo $CONFINE; cat ../outside/secret; exit 3";
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let account = Account::new(who);
+        account.scratch.file("outside/secret", "secret\n");
+        let program = account.program().display().to_string();
+        let recipe = |name| recipes::recipe(name).replace("/usr/bin/confine-shell", &program);
+        let setting = |name, pointer| {
+            let settings: serde_json::Value = serde_json::from_str(&recipe(name)).unwrap();
+            settings.pointer(pointer).unwrap().as_str().unwrap().to_owned()
+        };
+        account.scratch.script("bin/aider", "#!/bin/sh\n\"$SHELL\" -i -c \"$INSIDE\"\necho $?\n");
+        account.scratch.script("bin/goose", "#!/bin/sh\n\"$GOOSE_SHELL\" -c \"$INSIDE\"\necho $?\n");
+        for (name, script) in [
+            ("shell-aider", recipe("shell-aider")),
+            ("shell-goose", recipe("shell-goose")),
+            ("shell-opencode", format!("{} -c \"$INSIDE\"; echo $?", setting("shell-opencode", "/shell"))),
+            (
+                "shell-claude",
+                format!("{} '{INSIDE}'; echo $?", setting("shell-claude", "/env/CLAUDE_CODE_SHELL_PREFIX")),
+            ),
+        ] {
+            let path = format!("{}:/usr/bin:/bin", account.scratch.path("bin").display());
+            let run = account.run().env("INSIDE", INSIDE).env("PATH", path);
+            let outcome = run.command(["bash", "-c", &script]).run();
+            findings.claim(outcome.out == "1\n3\n", || format!("{who:?}: {name}: {}", outcome.tell()));
+        }
+    }
+    findings.settle();
+}
+
 #[test]
 fn a_terminal_server_starts_it_in_its_panes() {
     for who in EVERYONE {

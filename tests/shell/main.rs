@@ -4,6 +4,10 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+#[allow(dead_code)]
+#[path = "../clients/recipes.rs"]
+mod recipes;
+
 mod argv;
 mod clients;
 mod trust;
