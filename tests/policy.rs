@@ -237,6 +237,33 @@ fn a_bad_file_stops_the_run_with_file_line_key_and_what_is_near() {
     findings.settle();
 }
 
+#[test]
+fn no_message_shows_the_value_of_a_variable() {
+    const SENTINEL: &str = "s3ntinel-of-a-value";
+    let scratch = Scratch::new(Who::User);
+    let mut findings = Findings::default();
+    for (text, out) in [
+        ("env = 'TOKEN=%'\n", None),
+        ("env = ['TOKEN=%', 1.5]\n", None),
+        ("env = ['TOKEN=%', '=%']\n", None),
+        ("never-allow = ['env=TOKEN=%']\n", None),
+        ("env = ['TOKEN=%']\nnet = 'hosts'\n", None),
+        ("env = { TOKEN = '%' }\n", None),
+        ("env = ['TOKEN=%'\n", None),
+        ("env = ['TOKEN=%']\n", Some(format!("{SENTINEL}\n"))),
+    ] {
+        profile(&scratch, "mine", &text.replace('%', SENTINEL));
+        let outcome = Run::confined(&scratch).options(["--profile", "mine"]).shell("echo $TOKEN");
+        match out {
+            Some(out) => findings.claim(outcome.out == out, || outcome.tell()),
+            None => findings.claim(refused(&outcome, &[]) && !outcome.err.contains(SENTINEL), || {
+                format!("{text:?}: {}", outcome.tell())
+            }),
+        }
+    }
+    findings.settle();
+}
+
 /// Bytes from a fixed congruence, from pure noise to mutilated policies.
 #[test]
 fn nonsense_of_every_size_is_refused_in_one_line_and_soon() {

@@ -18,6 +18,8 @@ pub fn no_separator(called: &[&str], given: &[OsString], command: &[OsString]) -
     if called.len() == 1 && SUBCOMMANDS.iter().any(|name| first == name) && !given.is_empty() {
         return out_of_place(first, given, &command[1..], None);
     }
+    let command = &without_values(given, command);
+    let first = &command[0];
     Error::usage(format!("no '--' before the command {}", show(first))).with_hint(line(
         called,
         given,
@@ -27,6 +29,7 @@ pub fn no_separator(called: &[&str], given: &[OsString], command: &[OsString]) -
 
 /// `confine -w . extra -- make test`
 pub fn stray_words(called: &[&str], given: &[OsString], stray: &[OsString], command: &[OsString]) -> Error {
+    let stray = without_values(given, stray);
     match stray.first() {
         Some(first) if called.len() == 1 && SUBCOMMANDS.iter().any(|name| first == name) => {
             out_of_place(first, given, &stray[1..], Some(command))
@@ -98,6 +101,12 @@ pub fn line(called: &[&str], given: &[OsString], command: Option<&[OsString]>) -
         text.push_str(" ...");
     }
     text
+}
+
+/// `--env A=1 B=2`: the second was meant to be one as well.
+fn without_values(given: &[OsString], words: &[OsString]) -> Vec<OsString> {
+    let env = given.iter().any(|word| word.as_bytes().starts_with(b"--env"));
+    words.iter().map(|word| if env { without_value(word, true) } else { word.clone() }).collect()
 }
 
 fn without_value(word: &OsString, after_env: bool) -> OsString {

@@ -149,7 +149,7 @@ impl Key<'_> {
             }
             (found, _, true) => Err(self
                 .wrong(self.item.line, format!("{name} is a list"))
-                .with_hint(format!("{name} = [{}]", sample(found)))),
+                .with_hint(format!("{name} = [{}]", sample(name, found)))),
             (document::Value::Other(kind), ..) => {
                 Err(self.wrong(self.item.line, format!("{name} is a word, not {kind}")))
             }
@@ -168,7 +168,7 @@ impl Key<'_> {
         let document::Value::List(list) = &self.item.value else {
             return Err(self
                 .wrong(self.item.line, format!("{name} is a list"))
-                .with_hint(format!("{name} = [{}]", sample(&self.item.value))));
+                .with_hint(format!("{name} = [{}]", sample(name, &self.item.value))));
         };
         let mut words = Vec::with_capacity(list.len());
         for (line, element) in list {
@@ -245,7 +245,11 @@ impl Key<'_> {
             Some((name, word)) => (name, Some(word.to_owned())),
             None => (text, None),
         };
-        let shown = show(text.as_ref()).to_string();
+        let shown = match &word {
+            // As everywhere: what stands after a variable's name may be a secret.
+            Some(_) if name == "env" => "'env=...'".to_owned(),
+            _ => show(text.as_ref()).to_string(),
+        };
         let names: Vec<&str> = options::RUN.iter().map(|row| row.name).collect();
         let Some(row) = options::RUN.iter().find(|row| row.name == name) else {
             let error = self.wrong(line, format!("never-allow {shown}: no such option"));
@@ -294,9 +298,10 @@ pub fn table() -> impl Iterator<Item = (&'static str, &'static str)> {
     keys().filter_map(row).map(move |row| (row.name, kind(row)))
 }
 
-/// What was given, as the one thing in a list.
-fn sample(found: &document::Value) -> String {
+/// What was given, as the one thing in a list; of a variable the name alone, for its value may be a secret.
+fn sample(name: &str, found: &document::Value) -> String {
     match found {
+        _ if name == "env" => "\"NAME\", \"NAME=VALUE\"".to_owned(),
         document::Value::Word(word) if word.bytes().all(|byte| byte.is_ascii_digit()) => word.clone(),
         document::Value::Word(word) => format!("{:?}", word.chars().take(40).collect::<String>()),
         _ => "...".to_owned(),

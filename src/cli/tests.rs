@@ -331,6 +331,11 @@ fn corrected_lines_can_be_pasted_and_hold_no_value_of_env() {
         error.hint(),
         Some(r"confine -w 'a b' --env TOKEN=... --env=KEY=... --env PLAIN -- 'it'\''s' $'a\x0ab'")
     );
+    for line in ["confine -w . --env A=1 B=s3cret make", "confine -w . --env A=1 B=s3cret -- make"] {
+        let error = parse(line.split(' ').map(OsString::from)).unwrap_err();
+        let told = format!("{error} {:?}", error.hint());
+        assert!(told.contains("B=") && !told.contains("s3cret"), "{told}");
+    }
     let many =
         ["confine", "-w", "."]
             .into_iter()
