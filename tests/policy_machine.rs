@@ -23,7 +23,7 @@ fn refused(outcome: &Outcome, words: &[&str]) -> bool {
         && words.iter().all(|word| outcome.err.contains(word))
 }
 
-const LINE: &str = "never-waive = [\"alias-free\"]\nnever-allow = [\"net=host\", \"git=free\"]\n";
+const LINE: &str = "never-waive = [\"alias-free\"]\nnever-allow = [\"net=host\", \"git=free\", \"profile=build\"]\n";
 
 /// Before the run: files of these names and texts in /etc/confine, and one command of root's, in a mount namespace.
 fn with_etc(run: Run, files: &[(&str, &str)], and: &str) -> Run {
@@ -60,6 +60,9 @@ fn the_administrators_line_holds_for_everybody() {
             as_who(&scratch, run).options(options).shell("echo $A")
         };
         profile(&scratch, "mine", "waive = ['alias-free']\n");
+        profile(&scratch, "based", "profile = 'build'\n");
+        profile(&scratch, "further", "profile = 'based'\n");
+        let named = scratch.file("outside/named.toml", "profile = 'build'\n").display().to_string();
         for (options, words) in [
             (
                 &["--waive", "alias-free"][..],
@@ -71,6 +74,10 @@ fn the_administrators_line_holds_for_everybody() {
             ),
             (&["--git", "free"], "not allowed"),
             (&["--profile", "mine"], "of profile 'mine'"),
+            (&["--profile", "build"], "--profile 'build' is not allowed"),
+            (&["--profile", "based"], "--profile 'build' of profile 'based'"),
+            (&["--profile", "further"], "--profile 'build' of profile 'based'"),
+            (&["--policy", &named], "--profile 'build' of '"),
         ] {
             let outcome = run(options, LINE);
             findings

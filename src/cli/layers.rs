@@ -69,6 +69,8 @@ pub struct Given {
     /// What the administrator lets nobody lift.
     pub line: Line,
     pub files: Vec<Arc<File>>,
+    /// Each profile that has a part in it, be it only what another one is based on.
+    pub profiles: Vec<Word>,
 }
 
 impl Given {
@@ -123,6 +125,10 @@ pub fn gather(options: &ArgMatches, find: Find<'_>, check: fn(&Given) -> Result<
         }
         let read = keys::read(&profile(&name, find).map_err(|error| at(&by, error))?)?;
         base = read.base();
+        if let Some(row) = options::RUN.iter().find(|row| row.name == "profile") {
+            let (value, origin) = (name.clone().into(), by.unwrap_or_default());
+            given.profiles.push(Word { row, value, origin, layer: 0 });
+        }
         passed.push(name);
         layers.push(read);
     }

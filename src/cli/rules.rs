@@ -359,7 +359,7 @@ fn hold_the_line(given: &Given, mut policy: Policy) -> Result<Policy> {
         }
     }
     for ban in &line.never_allow {
-        if let Some(word) = given.words.iter().find(|word| ban.meets(word)) {
+        if let Some(word) = given.words.iter().chain(&given.profiles).find(|word| ban.meets(word)) {
             return Err(past(word, &ban.origin, "is not allowed on this machine"));
         }
     }
