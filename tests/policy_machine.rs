@@ -23,7 +23,8 @@ fn refused(outcome: &Outcome, words: &[&str]) -> bool {
         && words.iter().all(|word| outcome.err.contains(word))
 }
 
-const LINE: &str = "never-waive = [\"alias-free\"]\nnever-allow = [\"net=host\", \"git=free\", \"profile=build\"]\n";
+const LINE: &str =
+    "never-waive = [\"alias-free\"]\nnever-allow = [\"net=host\", \"git=free\", \"profile=build\"]\n";
 
 /// Before the run: files of these names and texts in /etc/confine, and one command of root's, in a mount namespace.
 fn with_etc(run: Run, files: &[(&str, &str)], and: &str) -> Run {
@@ -254,6 +255,62 @@ fn what_is_shown_to_nobody_is_hidden_at_every_mount_of_it() {
                 let outcome = run(&["--ro", &format!("{more}/{named}")], &line);
                 let told = refused(&outcome, &["shown to nobody on this machine"]);
                 findings.claim(told, || format!("{who:?} {off}: {named}: {}", outcome.tell()));
+            }
+        }
+    }
+    findings.settle();
+}
+
+/// Each is believed where the same mount comes from outside the workspace.
+#[test]
+fn what_another_mount_leads_into_the_workspace_is_not_believed() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        for dir in ["w/dot", "outside/dot"] {
+            scratch.dir(dir);
+            scratch.dir(&format!("{dir}/profiles"));
+            scratch.file(&format!("{dir}/profiles/mine.toml"), "env = ['A=believed']\n");
+        }
+        profile(&scratch, "other", "");
+        let config = scratch.path("home/.config/confine").display().to_string();
+        scratch.dir("kept");
+        scratch.file("kept/p.toml", "");
+        let file = scratch.path("kept/p.toml").display().to_string();
+        let root = scratch.root().display().to_string();
+        scratch.dir("again");
+        for off in [false, true] {
+            let run = |mounts: &str, options: &[&str]| {
+                let run = with_etc(Run::confined(&scratch), &[], mounts);
+                let run = as_who(&scratch, run).options(options);
+                let run = if off { run.options(["--namespaces", "off"]) } else { run };
+                run.shell("echo $A")
+            };
+            for (what, mounts, options) in [
+                ("a directory", format!("mount --bind {root}/@/dot {config}"), ["--profile", "mine"]),
+                (
+                    "a file",
+                    format!("mount --bind {root}/@/dot/profiles/mine.toml {file}"),
+                    ["--policy", file.as_str()],
+                ),
+                (
+                    "the directory of a link",
+                    format!("mount --bind {root}/@ {root}/again"),
+                    ["--policy", &format!("{root}/again/link")],
+                ),
+            ] {
+                for dir in ["w", "outside"] {
+                    if !scratch.path(&format!("{dir}/link")).exists() {
+                        let target = scratch.path("outside/dot/profiles/mine.toml");
+                        scratch.link(&target, &format!("{dir}/link"));
+                    }
+                }
+                let outcome = run(&mounts.replace('@', "w"), &options);
+                let told = refused(&outcome, &["where commands can write"]);
+                findings.claim(told, || format!("{who:?} {off}: {what}: {}", outcome.tell()));
+                let twin = run(&mounts.replace('@', "outside"), &options);
+                let believed = twin.out == "believed\n";
+                findings.claim(believed, || format!("{who:?} {off}: {what}, twin: {}", twin.tell()));
             }
         }
     }

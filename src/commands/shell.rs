@@ -16,6 +16,7 @@ use crate::policy::files::{self, Own, SYSTEM_SHELL, Which};
 use crate::policy::{Shell, origin};
 use crate::view::caller::{PasswdEntry, account};
 use crate::view::trace::{Traced, trace};
+use crate::view::ways::Ways;
 
 /// What it is installed as; whoever calls it by another name means a shell of that name.
 const NAME: &str = "confine-shell";
@@ -127,29 +128,39 @@ impl<'a> Areas<'a> {
     }
 
     fn refuse_planted(&self, named: &Path, traced: &Traced) -> Result<()> {
-        match traced.links.iter().find_map(|(at, _)| Some((at, self.around(at)?))) {
-            None => Ok(()),
-            Some((at, _)) => Err(Error::usage(format!(
+        let mut ways = Ways::default();
+        for (at, _) in &traced.links {
+            if self.around_any(&ways.to(at)?).is_none() {
+                continue;
+            }
+            return Err(Error::usage(format!(
                 "workspace {} follows the link {}, which a command may have made",
                 show(named.as_os_str()),
                 show(at.as_os_str())
             ))
-            .with_hint("name the directory itself")),
+            .with_hint("name the directory itself"));
         }
+        Ok(())
+    }
+
+    fn around_any(&self, ways: &[PathBuf]) -> Option<PathBuf> {
+        ways.iter().find_map(|way| self.around(way))
     }
 
     /// Also those of workspaces other than this run's: what a command changes there would hold for the next one.
     fn refuse_inside(&self, file: &origin::File) -> Result<()> {
         let Some(place) = &file.place else { return Ok(()) };
-        match place.links.iter().chain([&place.path]).find_map(|at| self.around(at)) {
-            None => Ok(()),
-            Some(workspace) => Err(Error::usage(format!(
+        let mut ways = Ways::default();
+        for at in place.links.iter().chain([&place.path]) {
+            let Some(workspace) = self.around_any(&ways.to(at)?) else { continue };
+            return Err(Error::usage(format!(
                 "policy file {} lies, or is reached by a link, in {}, where commands can write",
                 show(place.named.as_os_str()),
                 show(workspace.as_os_str())
             ))
-            .with_hint("keep policy files outside every workspace, best in ~/.config/confine")),
+            .with_hint("keep policy files outside every workspace, best in ~/.config/confine"));
         }
+        Ok(())
     }
 }
 

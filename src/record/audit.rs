@@ -16,6 +16,7 @@ use crate::policy::{FileAccess, Policy};
 use crate::sys;
 use crate::view::View;
 use crate::view::trace::{object, trace};
+use crate::view::ways::Ways;
 
 const OPTION: &str = "--audit";
 
@@ -74,11 +75,14 @@ impl Place {
             .iter()
             .chain(policy.files.iter().filter(|rule| rule.access == FileAccess::Write).map(|rule| &rule.path))
             .chain(&policy.state);
-        for root in writable {
-            let Ok(root) = std::path::absolute(root) else { continue };
-            let root = trace(&root).map_or(root, |traced| traced.path);
-            if self.path.starts_with(&root) || self.links.iter().any(|(at, _)| at.starts_with(&root)) {
-                return Err(self.within(&root));
+        let absolute = writable.filter_map(|root| std::path::absolute(root).ok());
+        let roots: Vec<PathBuf> =
+            absolute.map(|root| trace(&root).map_or(root, |traced| traced.path)).collect();
+        let roots: Vec<&Path> = roots.iter().map(PathBuf::as_path).collect();
+        let mut ways = Ways::default();
+        for at in self.links.iter().map(|(at, _)| at).chain([&self.path]) {
+            if let Some(root) = ways.within(at, &roots)? {
+                return Err(self.within(root));
             }
         }
         Ok(())
@@ -88,17 +92,20 @@ impl Place {
     pub fn judge(&self, view: &View) -> Result<()> {
         view.refuse_planted(OPTION, &self.named, &self.links)?;
         let above = self.above().map_err(|error| open_error(&self.named, error))?;
-        let root = view.roots.iter().find(|root| {
-            root.writable && (self.path.starts_with(&root.path) || above.contains(&root.object))
-        });
-        let root = root.map(|root| &root.path).or_else(|| {
-            view.state.as_ref().map(|state| &state.path).filter(|state| self.path.starts_with(state))
-        });
+        let ways = Ways::default().to(&self.path)?;
+        let lies_in = |root: &Path| ways.iter().any(|way| way.starts_with(root));
+        let root = view
+            .roots
+            .iter()
+            .find(|root| root.writable && (lies_in(&root.path) || above.contains(&root.object)));
+        let root = root
+            .map(|root| &root.path)
+            .or_else(|| view.state.as_ref().map(|state| &state.path).filter(|state| lies_in(state)));
         if let Some(root) = root {
             return Err(self.within(root));
         }
         // It could be locked by whoever can open it, and tells of other runs.
-        if view.is_visible(&self.path) {
+        if ways.iter().any(|way| view.is_visible(way)) {
             return Err(refuse(&self.named, "can be read by the command")
                 .with_hint(format!("--hide {}", paste(self.path.as_os_str()))));
         }

@@ -12,7 +12,7 @@ mod home;
 pub mod inside;
 mod listing;
 mod mounted;
-mod never;
+pub mod never;
 pub mod path_text;
 mod place;
 mod roots;
@@ -22,6 +22,7 @@ pub mod state;
 pub mod system;
 pub mod toolchains;
 pub mod trace;
+pub mod ways;
 
 use std::collections::{BTreeMap, HashSet};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -33,6 +34,7 @@ use crate::policy::{self, Policy, Promise};
 use caller::Caller;
 use never::Never;
 use trace::Traced;
+use ways::Ways;
 
 pub use place::{Access, Backing, Entry, Origin, Place, Source};
 pub use roots::Root;
@@ -146,16 +148,20 @@ impl View {
 
     /// For a file that an option names and whose contents count: a link in a workspace is not followed to it.
     pub fn refuse_planted(&self, option: &str, named: &Path, links: &[(PathBuf, PathBuf)]) -> Result<()> {
-        let planted = links.iter().find(|(at, _)| self.hostile.iter().any(|root| at.starts_with(root)));
-        match planted {
-            None => Ok(()),
-            Some((at, _)) => Err(Error::usage(format!(
+        let hostile: Vec<&Path> = self.hostile.iter().map(PathBuf::as_path).collect();
+        let mut ways = Ways::default();
+        for (at, _) in links {
+            if ways.within(at, &hostile)?.is_none() {
+                continue;
+            }
+            return Err(Error::usage(format!(
                 "{option} {} follows the link {}, which a command may have made",
                 show(named.as_os_str()),
                 show(at.as_os_str())
             ))
-            .with_hint("name the file itself, best one outside every workspace")),
+            .with_hint("name the file itself, best one outside every workspace"));
         }
+        Ok(())
     }
 
     pub fn places(&self) -> impl Iterator<Item = &Place> {

@@ -72,6 +72,15 @@ impl Mounts {
 
     /// The other paths by which what was traced, or a part of it, can be reached.
     pub fn other_ways(&self, to: &Traced) -> Vec<Traced> {
+        self.others(to, Mount::way)
+    }
+
+    /// The other paths of what was traced itself.
+    pub fn other_names(&self, to: &Traced) -> Vec<PathBuf> {
+        self.others(to, Mount::name).into_iter().map(|traced| traced.path).collect()
+    }
+
+    fn others(&self, to: &Traced, way: fn(&Mount, &Path) -> Option<PathBuf>) -> Vec<Traced> {
         let Some(own) = mount_of(to).and_then(|id| self.0.iter().find(|mount| mount.id == id)) else {
             return Vec::new();
         };
@@ -80,7 +89,7 @@ impl Mounts {
         let others = self.0.iter().filter(|other| other.device == own.device && other.id != own.id);
         others
             .filter_map(|other| {
-                let traced = trace(&other.way(&inner)?).ok()?;
+                let traced = trace(&way(other, &inner)?).ok()?;
                 // Unless another mount is on top there.
                 (mount_of(&traced) == Some(other.id)).then_some(traced)
             })
@@ -97,14 +106,15 @@ impl Mount {
 
     /// Where this mount shows what lies at a path of its file system, or a part of that.
     fn way(&self, inner: &Path) -> Option<PathBuf> {
-        match inner.strip_prefix(&self.root) {
-            Ok(below) => Some(join(&self.at, below)),
-            Err(_) => self.root.starts_with(inner).then(|| self.at.clone()),
-        }
+        self.name(inner).or_else(|| self.root.starts_with(inner).then(|| self.at.clone()))
+    }
+
+    fn name(&self, inner: &Path) -> Option<PathBuf> {
+        inner.strip_prefix(&self.root).ok().map(|below| join(&self.at, below))
     }
 }
 
-fn mount_of(traced: &Traced) -> Option<u64> {
+pub fn mount_of(traced: &Traced) -> Option<u64> {
     statx(&traced.fd, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).ok().map(|found| found.stx_mnt_id)
 }
 

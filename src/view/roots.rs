@@ -9,6 +9,7 @@ use super::caller::Caller;
 use super::mounted::Mounts;
 use super::never::Never;
 use super::trace::{Traced, file_type, object, trace, trace_present};
+use super::ways::Ways;
 use super::{Access, Backing, Origin, Place, Source, View, cannot_show, scan, system};
 use crate::error::{Error, Result, paste, show};
 use crate::policy::{self, Allowance, FileAccess, Policy};
@@ -205,9 +206,10 @@ fn refuse_policy_inside(policy: &Policy, caller: &Caller, asked: &[Asked]) -> Re
     let state = policy.state.as_ref().map(|state| canonical(&caller.absolute(state)));
     let hostile = asked.iter().filter(|other| other.root.writable || other.root.workspace);
     let roots: Vec<&Path> = hostile.map(|other| other.path()).chain(state.as_deref()).collect();
+    let mut ways = Ways::default();
     for place in policy.files_read.iter().filter_map(|file| file.place.as_ref()) {
         for at in place.links.iter().chain([&place.path]) {
-            let Some(root) = roots.iter().find(|root| at.starts_with(root)) else { continue };
+            let Some(root) = ways.within(at, &roots)? else { continue };
             let way = if *at == place.path { "lies" } else { "is reached through a link" };
             return Err(Error::usage(format!(
                 "policy file {} {way} in {}, where commands can write",
@@ -279,17 +281,16 @@ fn refuse_broad(policy: &Policy, home: &Path, named: &Path, path: &Path) -> Resu
 /// A link inside a workspace may have been made by an earlier command, so an option does not follow one.
 fn refuse_planted_links(asked: &[Asked]) -> Result<()> {
     let hostile = |other: &&Asked| other.root.writable || other.root.workspace;
+    let roots: Vec<&Path> = asked.iter().filter(hostile).map(Asked::path).collect();
+    let mut ways = Ways::default();
     for named in asked {
-        let planted = named.links.iter().find_map(|(at, _)| {
-            let root = asked.iter().filter(hostile).find(|other| at.starts_with(&other.root.path))?;
-            Some((at, root))
-        });
-        if let Some((at, root)) = planted {
+        for (at, _) in &named.links {
+            let Some(root) = ways.within(at, &roots)? else { continue };
             return Err(Error::usage(format!(
                 "{} follows the link {}, which lies in the writable root {}",
                 named.option,
                 show(at.as_os_str()),
-                show(root.root.path.as_os_str())
+                show(root.as_os_str())
             ))
             .with_hint(format!(
                 "name what is meant itself: `{} {}`",
@@ -313,8 +314,9 @@ fn canonical(path: &Path) -> PathBuf {
 /// HOME and /tmp of later runs lie in the state directory: a command that could write there from its workspace
 /// would prepare them.
 fn refuse_state_above(named: &Path, state: &Path, asked: &[Asked]) -> Result<()> {
+    let mut ways = Ways::default();
     for other in asked.iter().filter(|other| other.root.writable) {
-        if state.starts_with(&other.root.path) || other.root.path.starts_with(state) {
+        if ways.overlap(state, other.path())? {
             return Err(Error::usage(format!(
                 "--state {} overlaps the writable root {}",
                 show(named.as_os_str()),

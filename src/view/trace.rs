@@ -48,6 +48,18 @@ pub fn object(stat: &Stat) -> (u64, u64) {
     (stat.st_dev, stat.st_ino)
 }
 
+/// Resolves an absolute path that has no link in it; any other is an error.
+pub fn plain(path: &Path) -> io::Result<Traced> {
+    Ok(Traced { fd: open_plain(path)?, path: normalise(path), links: Vec::new() })
+}
+
+/// The links on the way to a path, wherever it ends: whoever made one of them may have led it nowhere.
+pub fn links_passed(path: &Path) -> Vec<(PathBuf, PathBuf)> {
+    let mut links = Vec::new();
+    let _ = walk(path, &mut links);
+    links
+}
+
 /// Resolves an absolute path. Most paths have no link in them and cost one system call.
 pub fn trace(path: &Path) -> io::Result<Traced> {
     // The name itself is opened, not the shortened one: only the kernel knows what `..` after a link means.
@@ -161,9 +173,14 @@ fn normalise(path: &Path) -> PathBuf {
 /// Component by component, since each link has to be known by its own canonical path. Once a link is passed the
 /// rest is tried whole: the kernel says at once whether there is another one.
 fn trace_links(path: &Path) -> io::Result<Traced> {
+    let mut links = Vec::new();
+    let (fd, path) = walk(path, &mut links)?;
+    Ok(Traced { fd, path, links })
+}
+
+fn walk(path: &Path, links: &mut Vec<(PathBuf, PathBuf)>) -> io::Result<(OwnedFd, PathBuf)> {
     let mut left: VecDeque<OsString> = names(path.as_os_str());
     let mut here = PathBuf::from("/");
-    let mut links = Vec::new();
     while let Some(name) = left.pop_front() {
         match name.as_bytes() {
             b"" | b"." => continue,
@@ -192,14 +209,14 @@ fn trace_links(path: &Path) -> io::Result<Traced> {
         left = ahead;
         let whole = left.iter().fold(here.clone(), |path, name| path.join(name));
         match open_plain(&whole) {
-            Ok(fd) => return Ok(Traced { fd, path: normalise(&whole), links }),
+            Ok(fd) => return Ok((fd, normalise(&whole))),
             Err(Errno::LOOP) => {}
             Err(error) => return Err(error.into()),
         }
     }
     // The name led here without a link, or one was put in the way meanwhile: that is an error again.
     let fd = open_plain(&here)?;
-    Ok(Traced { fd, path: here, links })
+    Ok((fd, here))
 }
 
 fn names(path: &OsStr) -> VecDeque<OsString> {

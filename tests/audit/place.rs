@@ -130,3 +130,31 @@ fn the_command_has_no_way_to_the_record() {
         assert_eq!(lines(&scratch).len(), 1);
     }
 }
+
+#[test]
+fn a_record_that_another_mount_leads_to_the_command_is_refused() {
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        for dir in ["w/dir", "log", "shown", "apart"] {
+            scratch.dir(dir);
+        }
+        let root = scratch.root().display().to_string();
+        let file = scratch.path("log/audit");
+        let run = |from: &str| {
+            let script = format!("mount --bind {root}/{from} {root}/log; {}", as_who(who));
+            to(&scratch, &file)
+                .by(Who::Root)
+                .under(["unshare", "-m", "--propagation", "private", "bash", "-c", &script, "bash"])
+                .option("--ro")
+                .option(scratch.path("shown"))
+                .shell("echo ran")
+        };
+        for (from, words) in [("w/dir", "the command may write"), ("shown", "can be read by the command")] {
+            let outcome = run(from);
+            assert!(outcome.code() == Some(125) && outcome.err.contains(words), "{from}: {}", outcome.tell());
+        }
+        assert!(!scratch.path("w/dir/audit").exists(), "{who:?}: not even made");
+        let twin = run("apart");
+        assert!(twin.out == "ran\n" && scratch.path("apart/audit").exists(), "{}", twin.tell());
+    }
+}
