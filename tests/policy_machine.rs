@@ -318,6 +318,63 @@ fn what_another_mount_leads_into_the_workspace_is_not_believed() {
 }
 
 #[test]
+fn what_is_shown_to_nobody_is_not_found_by_a_link_of_the_commands() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        for dir in ["w/real", "vault"] {
+            scratch.dir(dir);
+            scratch.file(&format!("{dir}/key"), "the key\n");
+        }
+        scratch.link("real", "w/current");
+        scratch.link("w/real", "beside");
+        scratch.link("nowhere", "dangling");
+        let root = scratch.root().display().to_string();
+        let run = |named: &str| {
+            let system = format!("never-visible = [\"{root}/{named}\"]\n");
+            let run = with_etc(Run::confined(&scratch), &[("policy.toml", &system)], "");
+            as_who(&scratch, run).shell("cat real/key; echo ran")
+        };
+        for target in ["real", "nowhere", "current"] {
+            fs::remove_file(scratch.path("w/current")).unwrap();
+            scratch.link(target, "w/current");
+            let outcome = run("w/current/key");
+            let told = refused(&outcome, &["is named through the link", "w/current"]);
+            findings.claim(told, || format!("{who:?}: to {target}: {}", outcome.tell()));
+        }
+        for (named, out) in [
+            ("w/real", "ran\n"),
+            ("beside", "ran\n"),
+            ("nothing", "the key\nran\n"),
+            ("dangling/key", "the key\nran\n"),
+            ("vault", "the key\nran\n"),
+        ] {
+            let twin = run(named);
+            findings.claim(twin.out == out, || format!("{who:?}: {named}: {}", twin.tell()));
+        }
+    }
+    findings.settle();
+}
+
+#[test]
+fn what_is_shown_to_nobody_is_no_environment_file() {
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        scratch.dir("vault");
+        let file = scratch.file("vault/env", "A=secret\n");
+        fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        let run = |system: &str| {
+            let run = with_etc(Run::confined(&scratch), &[("policy.toml", system)], "");
+            as_who(&scratch, run).option("--env-file").option(&file).shell("echo $A")
+        };
+        let outcome = run(&format!("never-visible = [\"{}/vault\"]\n", scratch.root().display()));
+        assert!(refused(&outcome, &["--env-file", "shown to nobody"]), "{who:?}: {}", outcome.tell());
+        let twin = run("# nothing\n");
+        assert_eq!(twin.out, "secret\n", "{who:?}: {}", twin.tell());
+    }
+}
+
+#[test]
 fn a_private_home_below_what_is_shown_to_nobody_stays() {
     let mut findings = Findings::default();
     for who in EVERYONE {

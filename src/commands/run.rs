@@ -18,8 +18,9 @@ use crate::policy::{Listen, Policy, env_file};
 use crate::record::{self, Record, Timings};
 use crate::supervise::private::Private;
 use crate::view::caller::Caller;
+use crate::view::never::Never;
 use crate::view::state;
-use crate::view::trace::trace;
+use crate::view::trace::{Traced, trace};
 use crate::view::{Purpose, View};
 
 /// Becomes the command; or returns the reason why not; or, supervised, the command's status.
@@ -143,8 +144,12 @@ impl Entered {
             caller.start_at_home(&view.home);
         }
         timings.mark("view");
-        for (file, links) in &files.links {
-            view.refuse_planted("--env-file", file, links)?;
+        let never = if files.found.is_empty() { Vec::new() } else { Never::all(policy)? };
+        for (file, traced) in &files.found {
+            view.refuse_planted("--env-file", file, &traced.links)?;
+            for never in &never {
+                never.refuse_file("--env-file", file, &traced.path)?;
+            }
         }
         let environment = compose(policy, &caller, &view, &host, &files.pairs);
         let names = environment.pairs.iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
@@ -219,12 +224,12 @@ fn close_inherited(policy: &Policy) -> Result<()> {
     descriptors::close_inherited(&keep).map_err(|error| Error::step("close the inherited descriptors", error))
 }
 
-/// Variables from files, and the links that led to those: judged once it is known where earlier commands could have
-/// planted one.
+/// Variables from files, and where those lie: judged once it is known where earlier commands could have planted a
+/// link.
 #[derive(Default)]
 struct EnvFiles {
     pairs: Vec<(OsString, OsString)>,
-    links: Vec<(PathBuf, Vec<(PathBuf, PathBuf)>)>,
+    found: Vec<(PathBuf, Traced)>,
 }
 
 fn read_env_files(policy: &Policy) -> Result<EnvFiles> {
@@ -237,7 +242,7 @@ fn read_env_files(policy: &Policy) -> Result<EnvFiles> {
         let cannot = |error| Error::path("read environment file", file, error);
         let traced = std::path::absolute(file).and_then(|path| trace(&path)).map_err(cannot)?;
         read.pairs.extend(env_file::read_open(file, &traced.fd)?);
-        read.links.push((file.clone(), traced.links));
+        read.found.push((file.clone(), traced));
     }
     Ok(read)
 }

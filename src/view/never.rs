@@ -1,10 +1,11 @@
 //! What the administrator of the machine shows to nobody (`never-visible`), whatever table or option would.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::mounted::Mounts;
 use super::roots::Asked;
-use super::trace::trace;
+use super::trace::{links_passed, trace};
+use super::ways::Ways;
 use super::{Access, Backing, Origin, Place, Source, View};
 use crate::error::{Error, Result, show};
 use crate::policy::{self, Policy};
@@ -14,6 +15,11 @@ use crate::policy::{self, Policy};
 pub struct Never {
     pub path: PathBuf,
     pub directory: bool,
+    /// Whether it is there: of a link to nothing only the way counts.
+    pub present: bool,
+    pub named: PathBuf,
+    /// What the way to it passes, also where that ends nowhere.
+    pub links: Vec<PathBuf>,
     pub origin: policy::Origin,
 }
 
@@ -22,41 +28,84 @@ impl Never {
     pub fn all(policy: &Policy) -> Result<Vec<Never>> {
         let mut mounts = None;
         let mut found = Vec::new();
-        for (path, origin) in &policy.never_visible {
-            match trace(path) {
+        for (named, origin) in &policy.never_visible {
+            let never = |path: PathBuf, present, directory, links| Never {
+                path,
+                present,
+                directory,
+                named: named.clone(),
+                links,
+                origin: origin.clone(),
+            };
+            match trace(named) {
                 Ok(traced) => {
                     let mounts = match &mounts {
                         Some(mounts) => mounts,
                         // Only where there is something to hide.
                         None => mounts.insert(Mounts::read()?),
                     };
+                    let links: Vec<PathBuf> = traced.links.iter().map(|(at, _)| at.clone()).collect();
                     for traced in mounts.other_ways(&traced).into_iter().chain([traced]) {
-                        let directory = traced.is_dir();
-                        found.push(Never { path: traced.path, directory, origin: origin.clone() });
+                        found.push(never(traced.path.clone(), true, traced.is_dir(), links.clone()));
                     }
                 }
                 Err(error) => match error.raw_os_error() {
-                    Some(libc::ENOENT | libc::ENOTDIR | libc::EACCES) => {}
-                    _ => return Err(Error::path("find, to hide it, ", path, error)),
+                    Some(libc::ENOENT | libc::ENOTDIR | libc::EACCES | libc::ELOOP) => {
+                        let links: Vec<PathBuf> = links_passed(named).into_iter().map(|(at, _)| at).collect();
+                        // A link to nothing, which a command may have led there.
+                        found.extend((!links.is_empty()).then(|| never(named.clone(), false, false, links)));
+                    }
+                    _ => return Err(Error::path("find, to hide it, ", named, error)),
                 },
             }
         }
         Ok(found)
     }
 
+    /// Where it leads must not be for a command to say: an earlier one may have led it elsewhere.
+    pub fn refuse_planted(&self, roots: &[&Path]) -> Result<()> {
+        let mut ways = Ways::default();
+        for at in &self.links {
+            if let Some(root) = ways.within(at, roots)? {
+                return Err(Error::refused(format!(
+                    "{} is shown to nobody on this machine ({}), but is named through the link {}, which lies in the \
+                     writable root {}",
+                    show(self.named.as_os_str()),
+                    self.origin,
+                    show(at.as_os_str()),
+                    show(root.as_os_str())
+                ))
+                .with_hint("the administrator of this machine can name the directory itself"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for a file whose contents are given to the command.
+    pub fn refuse_file(&self, option: &str, named: &Path, path: &Path) -> Result<()> {
+        match self.present && path.starts_with(&self.path) {
+            true => Err(self.told(option, named)),
+            false => Ok(()),
+        }
+    }
+
+    fn told(&self, option: &str, named: &Path) -> Error {
+        Error::refused(format!(
+            "{option} {} is shown to nobody on this machine ({})",
+            show(named.as_os_str()),
+            self.origin
+        ))
+        .with_hint("leave it out; only the administrator of this machine can change that")
+    }
+
     /// Who names it, or something in it, has to be told; what `--ro /` brings is left out.
     pub fn refuse(&self, asked: &[Asked]) -> Result<()> {
-        let inside =
-            |other: &&Asked| other.is_shown() && other.by.is_some() && other.path().starts_with(&self.path);
+        let inside = |other: &&Asked| {
+            other.is_shown() && other.by.is_some() && self.present && other.path().starts_with(&self.path)
+        };
         match asked.iter().find(inside) {
             None => Ok(()),
-            Some(other) => Err(Error::refused(format!(
-                "{} {} is shown to nobody on this machine ({})",
-                other.option,
-                show(other.path().as_os_str()),
-                self.origin
-            ))
-            .with_hint("leave it out; only the administrator of this machine can change that")),
+            Some(other) => Err(self.told(other.option, other.path())),
         }
     }
 }
@@ -64,7 +113,7 @@ impl Never {
 /// What the administrator shows to nobody, by whichever row it came in. Private places stay: they have nothing of
 /// the host's.
 pub fn hide(view: &mut View, never: Vec<Never>) -> Result<()> {
-    for Never { path, directory, origin } in never {
+    for Never { path, directory, origin, .. } in never.into_iter().filter(|never| never.present) {
         if let Some(state) = view.state.as_ref().filter(|state| state.path.starts_with(&path)) {
             let state = show(state.path.as_os_str()).to_string();
             return Err(Error::refused(format!(

@@ -126,8 +126,11 @@ pub fn resolve(
     if !mounts {
         push_continuing(&mut asked)?;
     }
+    let hostile: Vec<&Path> =
+        asked.iter().filter(|other| other.root.writable || other.root.workspace).map(Asked::path).collect();
     for found in never {
         found.refuse(&asked)?;
+        found.refuse_planted(&hostile)?;
     }
     refuse_planted_links(&asked)?;
     refuse_policy_inside(policy, caller, &asked)?;
