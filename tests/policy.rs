@@ -160,6 +160,8 @@ fn a_file_where_commands_can_write_is_not_believed() {
         let kept = scratch.file("state/p.toml", "env = ['SAID=yes']\n");
         let outside = scratch.file("outside/p.toml", "env = ['SAID=yes']\n");
         let planted = scratch.link(&outside, "w/link.toml");
+        let twice = scratch.file("outside/twice.toml", "env = ['SAID=yes']\n");
+        fs::hard_link(&twice, scratch.path("outside/other-name")).unwrap();
         let run = |file: &Path, more: &[&Path]| {
             Run::confined(&scratch).option("--policy").option(file).options(more).shell("echo $SAID")
         };
@@ -169,6 +171,7 @@ fn a_file_where_commands_can_write_is_not_believed() {
             ("in the workspace", &inside, &[][..], "where commands can write"),
             ("in a workspace shown read-only", &inside, &[read_only], "where commands can write"),
             ("through a link in it", &planted, &[], "reached through a link"),
+            ("with a hard link", &twice, &[], "a hard link"),
             ("in --rw", &outside, &[rw, &out], "where commands can write"),
             ("in --state", &kept, &[state, &kept_dir], "where commands can write"),
         ] {

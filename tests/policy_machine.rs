@@ -111,6 +111,15 @@ fn the_administrators_file_is_roots_or_nothing_starts() {
             ("chown 54321 /etc/confine", "reached through '/etc/confine'"),
             ("chmod 777 /etc/confine", "lies below '/etc/confine'"),
             ("ln -sf /etc/nowhere /etc/confine/policy.toml", "no such file"),
+            ("mv /etc/confine /etc/c; ln -s nowhere /etc/confine", "no such file"),
+            (
+                "mv /etc/confine /etc/c; mkdir /etc/u; chown 54321 /etc/u; ln -s u /etc/confine",
+                "reached through '/etc/u'",
+            ),
+            (
+                "rm /etc/confine/policy.toml; mv /etc/confine /etc/c; ln -s c /etc/confine; chown -h 54321 /etc/confine",
+                "reached through '/etc/confine'",
+            ),
             ("rm /etc/confine/policy.toml; mkdir /etc/confine/policy.toml", "not a regular file"),
         ] {
             let outcome = run(and);
@@ -119,6 +128,8 @@ fn the_administrators_file_is_roots_or_nothing_starts() {
         for (and, out) in [
             ("true", "default\n"),
             ("rm /etc/confine/policy.toml", "\n"),
+            ("mv /etc/confine /etc/c; ln -s c /etc/confine", "default\n"),
+            ("rm /etc/confine/policy.toml; mv /etc/confine /etc/c; ln -s c /etc/confine", "\n"),
             (
                 "mv /etc/confine/policy.toml /etc/confine/real; ln -s real /etc/confine/policy.toml",
                 "default\n",

@@ -72,13 +72,26 @@ pub fn trace(path: &Path) -> io::Result<Traced> {
 
 /// The same, or None where there is no such name. A link to nothing is an error: somebody meant something by it.
 pub fn trace_present(path: &Path) -> io::Result<Option<Traced>> {
+    Ok(trace_or_missing(path)?.ok())
+}
+
+/// There is no such name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Missing {
+    /// A link on the way led to that.
+    pub by_link: bool,
+}
+
+pub fn trace_or_missing(path: &Path) -> io::Result<Result<Traced, Missing>> {
     match open_plain(path) {
-        Ok(fd) => Ok(Some(Traced { fd, path: normalise(path), links: Vec::new() })),
-        Err(Errno::NOENT) => Ok(None),
+        Ok(fd) => Ok(Ok(Traced { fd, path: normalise(path), links: Vec::new() })),
+        Err(Errno::NOENT) => Ok(Err(Missing { by_link: false })),
         Err(Errno::LOOP) => match trace_links(path) {
             // The last name may be missing behind a link of the system (`/etc` of some distributions).
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !is_link(path) => Ok(None),
-            traced => traced.map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !is_link(path) => {
+                Ok(Err(Missing { by_link: true }))
+            }
+            traced => traced.map(Ok),
         },
         Err(error) => Err(error.into()),
     }

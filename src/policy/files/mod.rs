@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::origin::{File, Kind, Location};
 use crate::error::{Error, Result, show};
-use crate::view::trace::{Traced, trace, trace_present};
+use crate::view::trace::{Traced, trace, trace_or_missing, trace_present};
 use document::{Item, parse};
 use trust::Writers;
 
@@ -126,11 +126,24 @@ fn look(own: &Own, which: Which<'_>) -> Result<Option<Document>> {
 }
 
 fn open(path: &Path, kind: Kind, writers: Writers) -> Result<Option<Document>> {
-    match trace_present(path) {
-        Ok(None) => Ok(None),
-        Ok(Some(traced)) => read(path, traced, kind, writers).map(Some),
+    match trace_or_missing(path) {
+        Ok(Err(missing)) if missing.by_link && writers.administrator => absent(path, writers).map(|()| None),
+        Ok(Err(_)) => Ok(None),
+        Ok(Ok(traced)) => read(path, traced, kind, writers).map(Some),
         Err(error) => Err(Error::path("read policy file", path, error)),
     }
+}
+
+/// The administrator's file is missing. Where a link led to that, it must be one of root's, to a directory of root's.
+fn absent(path: &Path, writers: Writers) -> Result<()> {
+    for above in path.ancestors().skip(1) {
+        match trace_present(above) {
+            Ok(Some(traced)) if !traced.links.is_empty() => trust::directory(path, &traced, writers)?,
+            Ok(_) => {}
+            Err(error) => return Err(Error::path("read policy file", path, error)),
+        }
+    }
+    Ok(())
 }
 
 fn read(named: &Path, traced: Traced, kind: Kind, writers: Writers) -> Result<Document> {

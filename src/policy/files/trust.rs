@@ -50,14 +50,17 @@ pub fn read(named: &Path, traced: &Traced, writers: Writers) -> Result<String> {
     if stat.st_mode & 0o022 != 0 {
         return Err(open_to_others(named, named));
     }
-    way(named, &traced.path, writers)?;
-    for (link, _) in &traced.links {
-        let stat = statat(CWD, link, AtFlags::SYMLINK_NOFOLLOW).map_err(|errno| cannot(errno.into()))?;
-        if !writers.owns(stat.st_uid, || is_read_only(link)) {
-            return Err(owned_by_another(named, link, stat.st_uid, writers));
-        }
-        way(named, link, writers)?;
+    // The other name may lie in a workspace. In the administrator's place none of root's files can be reached so by
+    // a user, nor on a read-only file system, such as a store that keeps equal files once.
+    let others = stat.st_uid == writers.user && !(writers.administrator && read_only());
+    if others && stat.st_nlink > 1 {
+        return Err(refuse(named, "has another name, a hard link").with_hint(format!(
+            "make it a file of its own: `cp -p {0} {0}.new && mv {0}.new {0}`",
+            paste(named.as_os_str())
+        )));
     }
+    way(named, &traced.path, writers)?;
+    links(named, traced, writers)?;
     let bytes = contents(&traced.fd).map_err(cannot)?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(refuse(named, "is larger than 256 KiB"));
@@ -67,6 +70,24 @@ pub fn read(named: &Path, traced: &Traced, writers: Writers) -> Result<String> {
         let line = valid.iter().filter(|&&byte| byte == b'\n').count() + 1;
         Error::usage(format!("{}, line {line}: not UTF-8", show(named.as_os_str())))
     })
+}
+
+/// A directory that links lead to, where no file was found: whoever chose where they lead chose that there is none.
+pub fn directory(named: &Path, traced: &Traced, writers: Writers) -> Result<()> {
+    way(named, &traced.path.join("-"), writers)?;
+    links(named, traced, writers)
+}
+
+fn links(named: &Path, traced: &Traced, writers: Writers) -> Result<()> {
+    let cannot = |error: io::Error| Error::path("read policy file", named, error);
+    for (link, _) in &traced.links {
+        let stat = statat(CWD, link, AtFlags::SYMLINK_NOFOLLOW).map_err(|errno| cannot(errno.into()))?;
+        if !writers.owns(stat.st_uid, || is_read_only(link)) {
+            return Err(owned_by_another(named, link, stat.st_uid, writers));
+        }
+        way(named, link, writers)?;
+    }
+    Ok(())
 }
 
 /// Every directory above. One that all may write to has to be sticky, like /tmp: there nobody moves what belongs to
