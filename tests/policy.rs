@@ -187,7 +187,74 @@ fn a_file_where_commands_can_write_is_not_believed() {
         scratch.file("w/confine/profiles/strict.toml", "git = 'free'\n");
         let configured = Run::confined(&scratch).env("XDG_CONFIG_HOME", scratch.workspace());
         let outcome = configured.options(["--profile", "strict"]).shell("true");
-        findings.claim(refused(&outcome, &["where commands can write"]), || outcome.tell());
+        findings.claim(refused(&outcome, &["where policy is read from"]), || outcome.tell());
+    }
+    findings.settle();
+}
+
+#[test]
+fn where_policy_is_read_from_is_no_writable_root() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        for dir in ["home/.config/other", "home/dots", "home/dots/config", "home/dots/more"] {
+            scratch.dir(dir);
+        }
+        let run = |options: &[&str], moved: Option<&Path>| {
+            let run = Run::confined(&scratch).options(options);
+            let run = match moved {
+                Some(moved) => run.env("XDG_CONFIG_HOME", moved),
+                None => run,
+            };
+            run.shell("echo ran")
+        };
+        let path = |name: &str| scratch.path(name).display().to_string();
+        let (config, other, dots) =
+            (path("home/.config"), path("home/.config/other"), path("home/dots/config"));
+        let moved = scratch.path("home/dots/config");
+        let mut claim = |what: &str, outcome: Outcome, allowed: bool| {
+            let right = match allowed {
+                true => outcome.out == "ran\n",
+                false => refused(&outcome, &["where policy is read from"]),
+            };
+            findings.claim(right, || format!("{who:?}: {what}: {}", outcome.tell()));
+        };
+        claim("missing yet", run(&["-w", &config], None), false);
+        claim("--rw", run(&["--rw", &config], None), false);
+        profile(&scratch, "mine", "");
+        claim("above it", run(&["-w", &config], None), false);
+        claim("itself", run(&["--rw", &path("home/.config/confine")], None), false);
+        claim("in it", run(&["--rw", &path("home/.config/confine/profiles")], None), false);
+        claim("beside it", run(&["--rw", &other], None), true);
+        claim("read", run(&["--ro", &config], None), true);
+        claim("read as a workspace", run(&["-w", &config, "--read-only"], None), true);
+        claim("by XDG_CONFIG_HOME", run(&["--rw", &dots], Some(&moved)), false);
+        claim("not by XDG_CONFIG_HOME", run(&["--rw", &path("home/dots/more")], Some(&moved)), true);
+        fs::rename(scratch.path("home/.config"), scratch.path("home/dots/config/real")).unwrap();
+        scratch.link("dots/config/real", "home/.config");
+        claim("by a link", run(&["--rw", &dots], None), false);
+        claim("not by a link", run(&["--rw", &path("home/dots/more")], None), true);
+        let home = scratch.home().display().to_string();
+        let broad = Run::confined(&scratch)
+            .options(["--rw", &home, "--allow", "broad-workspace"])
+            .shell("echo x > ~/.config/confine/profiles/mine.toml; mv ~/dots/config/real ~/x; touch ~/made; echo ran");
+        let unchanged = fs::read(scratch.path("home/.config/confine/profiles/mine.toml")).unwrap().is_empty();
+        findings.claim(broad.out == "ran\n" && unchanged && scratch.path("home/made").exists(), || {
+            format!("{who:?}: broad: {}", broad.tell())
+        });
+        scratch.dir("home/.local");
+        for dir in ["home/.local/state", "home/.local/state/confine", "home/.local/state/other"] {
+            scratch.dir(dir);
+        }
+        for (dir, believed) in [("confine", false), ("other", true)] {
+            let file = scratch.file(&format!("home/.local/state/{dir}/p.toml"), "env = ['SAID=yes']\n");
+            let outcome = Run::confined(&scratch).option("--policy").option(&file).shell("echo $SAID");
+            let right = match believed {
+                true => outcome.out == "yes\n",
+                false => refused(&outcome, &["where commands can write"]),
+            };
+            findings.claim(right, || format!("{who:?}: state: {}", outcome.tell()));
+        }
     }
     findings.settle();
 }

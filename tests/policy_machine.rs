@@ -329,6 +329,45 @@ fn what_another_mount_leads_into_the_workspace_is_not_believed() {
 }
 
 #[test]
+fn home_under_another_mount_is_home() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        for dir in ["again", "home/project", "home/.config", "home/.config/confine", "home/.ssh"] {
+            scratch.dir(dir);
+        }
+        scratch.file("home/.ssh/id", "the key\n");
+        let root = scratch.root().display().to_string();
+        let run = |from: &str, options: &[&str]| {
+            let mounts = format!("mount --bind {root}/{from} {root}/again");
+            let run = with_etc(Run::confined(&scratch), &[], &mounts);
+            as_who(&scratch, run).options(options).shell(format!("cat {root}/again/.ssh/id; echo ran"))
+        };
+        let again = format!("{root}/again");
+        for (from, options, words) in [
+            ("home", ["--rw", &again], "too broad"),
+            ("home", ["-w", &again], "too broad"),
+            ("home/.config", ["--rw", &again], "where policy is read from"),
+            ("home/.config/confine", ["--rw", &again], "where policy is read from"),
+            ("home", ["--rw", &format!("{again}/.config")], "where policy is read from"),
+        ] {
+            let outcome = run(from, &options);
+            findings
+                .claim(refused(&outcome, &[words]), || format!("{who:?}: {options:?}: {}", outcome.tell()));
+        }
+        for (from, options) in [
+            ("home", ["--ro", &again]),
+            ("home/project", ["--rw", &again]),
+            ("home", ["--rw", &format!("{again}/project")]),
+        ] {
+            let twin = run(from, &options);
+            findings.claim(twin.out == "ran\n", || format!("{who:?}: {options:?}: {}", twin.tell()));
+        }
+    }
+    findings.settle();
+}
+
+#[test]
 fn what_is_shown_to_nobody_is_not_found_by_a_link_of_the_commands() {
     let mut findings = Findings::default();
     for who in EVERYONE {

@@ -96,7 +96,10 @@ impl<'a> Areas<'a> {
         let below = path.strip_prefix(&base.path).ok()?;
         match (area.each, below.components().next()) {
             (false, _) => Some(base.path.clone()),
-            (true, Some(Component::Normal(name))) => Some(base.path.join(name)),
+            // As in a shell, no name that begins with a dot.
+            (true, Some(Component::Normal(name))) if !name.as_bytes().starts_with(b".") => {
+                Some(base.path.join(name))
+            }
             (true, _) => None,
         }
     }

@@ -13,6 +13,7 @@ pub mod inside;
 mod listing;
 mod mounted;
 pub mod never;
+mod own;
 pub mod path_text;
 mod place;
 mod roots;
@@ -120,7 +121,7 @@ impl View {
         builtin::add(&mut view, policy, caller, host)?;
         let real_home = view.home.clone();
         home::add(&mut view, policy, caller, host, purpose, &asked)?;
-        let hidden = roots::add(&mut view, policy, &real_home, asked)?;
+        let hidden = roots::add(&mut view, policy, asked)?;
         git::add(&mut view, caller)?;
         roots::hide(&mut view, hidden, host.namespaces())?;
         never::hide(&mut view, never)?;

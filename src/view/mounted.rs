@@ -1,5 +1,6 @@
 //! What is mounted where: by the table of mounts, since no path tells.
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, StatxFlags, statx};
@@ -61,7 +62,7 @@ impl Mounts {
         let seen = |mount: &Mount| {
             let traced = trace(&mount.at).ok()?;
             // Unless another mount is on top there.
-            (mount_of(&traced) == Some(mount.id)).then_some(traced)
+            (mount_of(&traced.fd) == Some(mount.id)).then_some(traced)
         };
         self.0.iter().filter(continues).filter_map(seen).collect()
     }
@@ -81,7 +82,7 @@ impl Mounts {
     }
 
     fn others(&self, to: &Traced, way: fn(&Mount, &Path) -> Option<PathBuf>) -> Vec<Traced> {
-        let Some(own) = mount_of(to).and_then(|id| self.0.iter().find(|mount| mount.id == id)) else {
+        let Some(own) = mount_of(&to.fd).and_then(|id| self.0.iter().find(|mount| mount.id == id)) else {
             return Vec::new();
         };
         let Ok(below) = to.path.strip_prefix(&own.at) else { return Vec::new() };
@@ -91,7 +92,7 @@ impl Mounts {
             .filter_map(|other| {
                 let traced = trace(&way(other, &inner)?).ok()?;
                 // Unless another mount is on top there.
-                (mount_of(&traced) == Some(other.id)).then_some(traced)
+                (mount_of(&traced.fd) == Some(other.id)).then_some(traced)
             })
             .collect()
     }
@@ -114,8 +115,8 @@ impl Mount {
     }
 }
 
-pub fn mount_of(traced: &Traced) -> Option<u64> {
-    statx(&traced.fd, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).ok().map(|found| found.stx_mnt_id)
+pub fn mount_of(found: &OwnedFd) -> Option<u64> {
+    statx(found, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).ok().map(|found| found.stx_mnt_id)
 }
 
 /// An empty end would leave a slash, which asks for a directory.

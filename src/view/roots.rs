@@ -8,6 +8,7 @@ use rustix::fs::{AtFlags, FileType, Stat, StatxFlags, statx};
 use super::caller::Caller;
 use super::mounted::Mounts;
 use super::never::Never;
+use super::own::{self, Own};
 use super::trace::{Traced, file_type, object, trace, trace_present};
 use super::ways::Ways;
 use super::{Access, Backing, Origin, Place, Source, View, cannot_show, scan, system};
@@ -37,6 +38,8 @@ pub struct Asked {
     pub option: &'static str,
     access: FileAccess,
     links: Vec<(PathBuf, PathBuf)>,
+    /// Where in it the home directory is.
+    homes: Vec<PathBuf>,
     /// Who asked, and how far that is from the command line. None for what `--ro /` brought.
     pub by: Option<(policy::Origin, usize)>,
 }
@@ -59,13 +62,17 @@ pub fn resolve(
     never: &[Never],
 ) -> Result<Vec<Asked>> {
     let mut asked = Vec::new();
+    let mut own = Own::new(home);
     for named in &policy.workspaces {
         let traced = open(caller, "--workspace", named)?;
         let stat = traced.stat().map_err(|error| cannot_show("--workspace", named, error))?;
         if file_type(&stat) != FileType::Directory {
             return Err(Error::usage(format!("--workspace {}: not a directory", show(named.as_os_str()))));
         }
-        refuse_broad(policy, home, named, &traced.path)?;
+        refuse_broad(policy, own.homes(&traced.fd, &stat)?, named, &traced.path)?;
+        if !policy.read_only {
+            own.refuse(policy, caller, named, &traced, &stat)?;
+        }
         let access = if policy.read_only { FileAccess::Read } else { FileAccess::Write };
         let by = asked_by(policy, "workspace", named);
         push(&mut asked, "--workspace", access, true, (traced, stat), by)?;
@@ -89,7 +96,7 @@ pub fn resolve(
         if mounts && traced.path == Path::new("/") {
             match rule.access {
                 FileAccess::Read => whole = true,
-                FileAccess::Write => refuse_broad(policy, home, &rule.path, &traced.path)?,
+                FileAccess::Write => refuse_broad(policy, &[home.to_owned()], &rule.path, &traced.path)?,
                 FileAccess::Seal | FileAccess::Hide => {
                     return Err(Error::usage(format!("{option} /: the root itself can only be shown"))
                         .with_hint("`--ro /`"));
@@ -109,7 +116,8 @@ pub fn resolve(
                     )));
                 }
             }
-            refuse_broad(policy, home, &rule.path, &traced.path)?;
+            refuse_broad(policy, own.homes(&traced.fd, &stat)?, &rule.path, &traced.path)?;
+            own.refuse(policy, caller, &rule.path, &traced, &stat)?;
         }
         if rule.access == FileAccess::Seal && file_type(&stat) != FileType::Directory {
             return Err(Error::usage(format!("{option} {}: not a directory", show(rule.path.as_os_str())))
@@ -134,6 +142,10 @@ pub fn resolve(
     }
     refuse_planted_links(&asked)?;
     refuse_policy_inside(policy, caller, &asked)?;
+    for Asked { root, homes, .. } in &mut asked {
+        let names = own.homes_for(&root.fd, root.object.0)?;
+        homes.extend(names.iter().filter(|home| home.starts_with(&root.path)).cloned());
+    }
     if let Some(state) = &policy.state {
         refuse_state_above(state, &canonical(&caller.absolute(state)), &asked)?;
     }
@@ -196,7 +208,7 @@ fn push(
         path: traced.path,
         fd: traced.fd,
     };
-    asked.push(Asked { root, option, access, links: traced.links, by });
+    asked.push(Asked { root, option, access, links: traced.links, by, homes: Vec::new() });
     Ok(())
 }
 
@@ -208,7 +220,10 @@ fn asked_by(policy: &Policy, option: &str, path: &Path) -> Option<(policy::Origi
 fn refuse_policy_inside(policy: &Policy, caller: &Caller, asked: &[Asked]) -> Result<()> {
     let state = policy.state.as_ref().map(|state| canonical(&caller.absolute(state)));
     let hostile = asked.iter().filter(|other| other.root.writable || other.root.workspace);
-    let roots: Vec<&Path> = hostile.map(|other| other.path()).chain(state.as_deref()).collect();
+    let read = policy.files_read.iter().any(|file| file.place.is_some());
+    let kept = if read { own::states(caller) } else { Vec::new() };
+    let kept = kept.iter().map(PathBuf::as_path);
+    let roots: Vec<&Path> = hostile.map(|other| other.path()).chain(state.as_deref()).chain(kept).collect();
     let mut ways = Ways::default();
     for place in policy.files_read.iter().filter_map(|file| file.place.as_ref()) {
         for at in place.links.iter().chain([&place.path]) {
@@ -257,16 +272,16 @@ fn refuse_kernel(option: &str, named: &Path, path: &Path) -> Result<()> {
     }
 }
 
-fn refuse_broad(policy: &Policy, home: &Path, named: &Path, path: &Path) -> Result<()> {
+fn refuse_broad(policy: &Policy, homes: &[PathBuf], named: &Path, path: &Path) -> Result<()> {
     refuse_kernel("--workspace", named, path)?;
     const NEVER: &[&str] = &["/", "/run", "/tmp", "/var/tmp"];
     let never = NEVER.iter().any(|never| path == Path::new(never));
     let table = system::BROAD.iter().any(|broad| Path::new(broad).starts_with(path));
-    let above_home = home.starts_with(path);
+    let above_home = homes.iter().any(|home| home.starts_with(path));
     if !never && (policy.allow.contains(&Allowance::BroadWorkspace) || !(table || above_home)) {
         return Ok(());
     }
-    let what = if path == home {
+    let what = if homes.iter().any(|home| path == home) {
         "is the home directory, with every key and history in it"
     } else if above_home {
         "contains the home directory"
@@ -331,10 +346,10 @@ fn refuse_state_above(named: &Path, state: &Path, asked: &[Asked]) -> Result<()>
     Ok(())
 }
 
-/// Adds the roots to a view that holds the tables already; `home` is the host's. Returns what is to be hidden, for `hide`.
-pub fn add(view: &mut View, policy: &Policy, home: &Path, asked: Vec<Asked>) -> Result<Vec<Asked>> {
+/// Adds the roots to a view that holds the tables already. Returns what is to be hidden, for `hide`.
+pub fn add(view: &mut View, policy: &Policy, asked: Vec<Asked>) -> Result<Vec<Asked>> {
     let (hidden, shown): (Vec<Asked>, Vec<Asked>) = asked.into_iter().partition(|asked| !asked.is_shown());
-    for Asked { root, option, access, links, by } in shown {
+    for Asked { root, option, access, links, by, homes } in shown {
         view.links(links, Origin::Option);
         view.asked_by.extend(by.map(|(origin, _)| (root.path.clone(), origin)));
         let (access, backing) = match access {
@@ -346,7 +361,7 @@ pub fn add(view: &mut View, policy: &Policy, home: &Path, asked: Vec<Asked>) -> 
         let reason = if root.workspace { "a workspace".to_owned() } else { format!("asked for by {option}") };
         let place = Place { path: root.path.clone(), access, backing, origin: Origin::Option, reason };
         view.insert(place, Source::Object { fd, directory: root.directory });
-        hide_credentials(view, policy, home, &root.path);
+        hide_credentials(view, policy, &homes, &root);
         view.roots.push(root);
     }
     lift(view);
@@ -414,19 +429,21 @@ fn lift(view: &mut View) {
 }
 
 /// A root that takes in the home directory does not take in the credentials there.
-fn hide_credentials(view: &mut View, policy: &Policy, home: &Path, root: &Path) {
-    if !home.starts_with(root) {
-        return;
-    }
-    for (name, reason) in system::CREDENTIALS {
-        let path = home.join(name);
-        let named = |rule: &crate::policy::FileRule| rule.path == path && rule.access != FileAccess::Hide;
-        if policy.files.iter().any(named) {
-            continue;
-        }
-        if let Ok(traced) = trace(&path) {
-            let directory = traced.is_dir();
-            view.table(traced.path, Access::Hidden, Backing::Cover { directory }, reason, Source::None);
+fn hide_credentials(view: &mut View, policy: &Policy, homes: &[PathBuf], root: &Root) {
+    // A later run goes by it.
+    let written: &[(&str, &str)] =
+        if root.writable { &[(".config/confine", "policy of later runs")] } else { &[] };
+    for home in homes {
+        for (name, reason) in system::CREDENTIALS.iter().chain(written) {
+            let path = home.join(name);
+            let named = |rule: &crate::policy::FileRule| rule.path == path && rule.access != FileAccess::Hide;
+            if policy.files.iter().any(named) {
+                continue;
+            }
+            if let Ok(traced) = trace(&path) {
+                let directory = traced.is_dir();
+                view.table(traced.path, Access::Hidden, Backing::Cover { directory }, reason, Source::None);
+            }
         }
     }
 }

@@ -381,3 +381,33 @@ fn a_user_without_a_name_has_only_the_machines_file() {
     account.machine += &format!("echo \"workspaces = [\\\"{workspace}\\\"]\" > /etc/confine/shell.toml");
     assert_eq!(account.script("echo $HOME").out, "/tmp/home\n");
 }
+
+#[test]
+fn no_workspace_of_a_star_is_where_policy_is_read_from() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let mut account = Account::bare(who);
+        for dir in ["home/project", "home/.config"] {
+            account.scratch.dir(dir);
+        }
+        let home = account.scratch.home();
+        let mut script = |workspaces: &str, cwd: &str, command: &str| {
+            account.machine = format!("echo 'workspaces = [{workspaces}]' > /etc/confine/shell.toml; ");
+            account.shell(["-c", command]).cwd(home.join(cwd)).run()
+        };
+        let plant = "mkdir -p confine && echo > confine/shell.toml; echo ran";
+        for (workspaces, cwd, words) in [
+            ("\"~/*\"", ".ssh", "is in none of the workspaces"),
+            ("\"~/*\"", ".config", "is in none of the workspaces"),
+            ("\"~/.config\"", ".config", "where policy is read from"),
+            ("\"~/.config/*\"", ".config/confine", "where policy is read from"),
+        ] {
+            fs::create_dir_all(home.join(cwd)).unwrap();
+            let outcome = script(workspaces, cwd, plant);
+            findings.claim(refused(&outcome, &[words]), || format!("{who:?}: {cwd}: {}", outcome.tell()));
+        }
+        let twin = script("\"~/*\"", "project", "touch made; echo ran");
+        findings.claim(twin.out == "ran\n" && home.join("project/made").exists(), || twin.tell());
+    }
+    findings.settle();
+}
