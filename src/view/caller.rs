@@ -134,21 +134,48 @@ fn is_object(path: &Path, object: &fs::Metadata) -> bool {
     fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == (object.dev(), object.ino()))
 }
 
-/// The password file's entry of a user.
+/// More is no password file that anybody wrote.
+const MOST_ACCOUNTS: u64 = 64 << 20;
+
+/// The password file's entry of a user. Nothing here asks the name service (getpwuid(3) and the like): that loads
+/// other code into this process before the boundary is there, from where LD_LIBRARY_PATH says, and a program that is
+/// linked statically against glibc dies of it.
 pub fn account(uid: u32) -> Option<PasswdEntry> {
-    passwd_entry(&fs::read("/etc/passwd").unwrap_or_default(), uid)
+    entries(&password_file()).find(|entry| entry.uid == uid)
 }
 
-/// passwd(5), read as a file: the name service would load other programs' code before the boundary is there.
-fn passwd_entry(file: &[u8], uid: u32) -> Option<PasswdEntry> {
-    file.split(|&byte| byte == b'\n').find_map(|line| {
-        let fields: Vec<&[u8]> = line.split(|&byte| byte == b':').collect();
-        let [name, _, id, gid, _, home, shell] = fields[..] else { return None };
-        let number = |bytes: &[u8]| std::str::from_utf8(bytes).ok()?.parse::<u32>().ok();
-        (number(id)? == uid).then_some(PasswdEntry {
+/// The homes of people: root's, and of those that an administrator has added.
+pub fn homes() -> Vec<PathBuf> {
+    let is_person = |entry: &PasswdEntry| entry.uid == 0 || (1000..65534).contains(&entry.uid);
+    entries(&password_file())
+        .filter(is_person)
+        .map(|entry| entry.home)
+        .filter(|home| home.is_absolute())
+        .collect()
+}
+
+fn password_file() -> Vec<u8> {
+    read_bounded(Path::new("/etc/passwd"), MOST_ACCOUNTS).unwrap_or_default()
+}
+
+/// passwd(5). Lines of another form are passed over, such as `+` of old name services.
+fn entries(file: &[u8]) -> impl Iterator<Item = PasswdEntry> + '_ {
+    file.split(|&byte| byte == b'\n').filter_map(|line| {
+        let mut fields = line.split(|&byte| byte == b':');
+        let mut field = || fields.next();
+        let [name, _, id, gid, _, home, shell] =
+            [field()?, field()?, field()?, field()?, field()?, field()?, field()?];
+        // Digits alone, so that `+0` is nobody's.
+        let number = |bytes: &[u8]| {
+            let digits = bytes.iter().all(u8::is_ascii_digit);
+            std::str::from_utf8(bytes).ok().filter(|_| digits)?.parse::<u32>().ok()
+        };
+        let whole = fields.next().is_none() && !name.is_empty() && !line.contains(&0);
+        let (uid, gid) = (number(id)?, number(gid)?);
+        whole.then_some(PasswdEntry {
             name: OsStr::from_bytes(name).to_owned(),
             uid,
-            gid: number(gid)?,
+            gid,
             home: OsStr::from_bytes(home).into(),
             shell: OsStr::from_bytes(shell).into(),
         })
@@ -227,13 +254,18 @@ mod tests {
 
     #[test]
     fn an_entry_is_found_by_id_and_broken_lines_are_passed_over() {
-        let file = b"root:x:0:0:root:/root:/bin/sh\nbroken:x:7\n+::::::\nu:x:1000:100:,,,:/home/u:/bin/zsh\n";
-        let entry = passwd_entry(file, 1000).unwrap();
+        let file = b"root:x:0:0:root:/root:/bin/sh\nbroken:x:7\n+::::::\n:x:7:7::/:\na:x:+7:7::/:\n\
+            a:x:7:7::/:/bin/sh:more\na:x:7:99999999999::/:\na:x:7:7::/\0:\n\xff:x:9:9::/n:\n\
+            u:x:1000:100:,,,:/home/u:/bin/zsh\nv:x:1000:5::/home/v:";
+        let find = |uid| entries(file).find(|entry| entry.uid == uid);
+        let entry = find(1000).unwrap();
         assert_eq!((entry.name.as_os_str(), entry.gid), (OsStr::new("u"), 100));
         assert_eq!(
             (entry.home.as_path(), entry.shell.as_path()),
             (Path::new("/home/u"), Path::new("/bin/zsh"))
         );
-        assert_eq!(passwd_entry(file, 7), None);
+        assert_eq!(find(7), None);
+        assert_eq!(find(9).unwrap().home, Path::new("/n"));
+        assert_eq!(entries(file).count(), 4);
     }
 }

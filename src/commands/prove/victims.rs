@@ -13,12 +13,13 @@ use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 
 use nix::pty::{OpenptyResult, openpty};
-use nix::unistd::{Gid, Uid};
+use nix::unistd::Gid;
 
 use super::aims::Numbers;
 use super::bystander::Bystander;
 use crate::error::{Error, Result};
 use crate::sys::{self, attempt};
+use crate::view::caller::account;
 
 pub struct Victims {
     pub arena: PathBuf,
@@ -294,8 +295,7 @@ pub fn identity(user: Option<crate::policy::User>) -> (u32, u32) {
     match user {
         None => (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw()),
         Some(user) => {
-            let entry = nix::unistd::User::from_uid(Uid::from_raw(user.uid)).ok().flatten();
-            let group = entry.map(|entry| entry.gid.as_raw());
+            let group = account(user.uid).map(|entry| entry.gid);
             (user.uid, user.gid.or(group).unwrap_or(Gid::current().as_raw()))
         }
     }
