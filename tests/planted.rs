@@ -246,3 +246,18 @@ fn an_alias_of_what_is_hidden_is_not_read() {
     }
     findings.settle();
 }
+
+#[test]
+fn the_hint_about_a_planted_link_says_what_it_leads_to() {
+    for (to, careful) in [("home/.ssh/id", true), ("outside/file", false)] {
+        let scratch = Scratch::new(Who::User);
+        scratch.dir("home/.ssh");
+        let target = scratch.file(to, "");
+        std::os::unix::fs::symlink(&target, scratch.workspace().join("l")).unwrap();
+        let outcome =
+            Run::confined(&scratch).option("--rw").option(scratch.workspace().join("l")).shell("true");
+        assert_eq!(outcome.code(), Some(125), "{}", outcome.tell());
+        assert!(outcome.err.contains(&format!("--rw {}`", target.display())), "{}", outcome.tell());
+        assert_eq!(outcome.err.contains("# careful"), careful, "{}", outcome.tell());
+    }
+}

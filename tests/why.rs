@@ -487,7 +487,7 @@ fn each_answer_names_its_rule_and_the_option_that_changes_it() {
             (&[], ".git/hooks/pre-commit", "found", None, Some(&hooks), true),
             (&["--git", "free"], ".git/hooks/pre-commit", "option", Some(&own), None, false),
             (&[], "live", "found", None, Some(&live), true),
-            (&[], "/usr/bin/env", "table", None, Some("--rw /usr/bin/env"), false),
+            (&[], "/usr/bin/env", "table", None, Some("--rw /usr/bin/env"), true),
             (&[], "/usr", "table", None, Some("--rw /usr --allow broad-workspace"), true),
             (&[], "/tmp/x", "table", None, None, false),
             (&[], "/proc/version", "table", None, None, false),

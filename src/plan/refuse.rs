@@ -4,6 +4,7 @@ use crate::error::{Error, Result, paste, show};
 use crate::host::{Host, Lack, World};
 use crate::policy::{Git, Hardlinks, Listen, Policy, Promise};
 use crate::supervise::broker::probe::Abilities;
+use crate::view::danger::danger;
 use crate::view::{Access, Backing, Place, Root, View};
 
 /// Denials are logged, Linux 6.15.
@@ -105,12 +106,15 @@ pub fn without_view(view: &View, host: &Host) -> Result<()> {
         return Err(needs_view(format!("{path} cannot be narrowed without a mount namespace"), lack));
     }
     if let Some(path) = view.mounted.first() {
+        let warning = danger(path, &view.home, true)
+            .map(|warning| format!("  # careful: {warning}"))
+            .unwrap_or_default();
         return Err(Error::refused(format!(
             "{} is mounted inside a writable root and cannot be kept read-only: {}",
             show(path.as_os_str()),
             lack.why
         ))
-        .with_hint(format!("make it writable on purpose with `--rw {}`", paste(path.as_os_str()))));
+        .with_hint(format!("make it writable on purpose with `--rw {}`{warning}", paste(path.as_os_str()))));
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ mod builtin;
 pub mod caller;
 pub mod changes;
 pub mod control;
+pub mod danger;
 mod direct;
 pub mod git;
 mod home;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Stat, StatxFlags, statx};
 
 use super::caller::Caller;
+use super::danger::danger;
 use super::mounted::Mounts;
 use super::never::Never;
 use super::own::{self, Own};
@@ -140,7 +141,7 @@ pub fn resolve(
         found.refuse(&asked)?;
         found.refuse_planted(&hostile)?;
     }
-    refuse_planted_links(&asked)?;
+    refuse_planted_links(&asked, home)?;
     refuse_policy_inside(policy, caller, &asked)?;
     for Asked { root, homes, .. } in &mut asked {
         let names = own.homes_for(&root.fd, root.object.0)?;
@@ -297,13 +298,17 @@ fn refuse_broad(policy: &Policy, homes: &[PathBuf], named: &Path, path: &Path) -
 }
 
 /// A link inside a workspace may have been made by an earlier command, so an option does not follow one.
-fn refuse_planted_links(asked: &[Asked]) -> Result<()> {
+fn refuse_planted_links(asked: &[Asked], home: &Path) -> Result<()> {
     let hostile = |other: &&Asked| other.root.writable || other.root.workspace;
     let roots: Vec<&Path> = asked.iter().filter(hostile).map(Asked::path).collect();
     let mut ways = Ways::default();
     for named in asked {
         for (at, _) in &named.links {
             let Some(root) = ways.within(at, &roots)? else { continue };
+            let path = &named.root.path;
+            let warning = danger(path, home, named.root.writable)
+                .map(|warning| format!("  # careful, a command may have chosen it: {warning}"))
+                .unwrap_or_default();
             return Err(Error::usage(format!(
                 "{} follows the link {}, which lies in the writable root {}",
                 named.option,
@@ -311,9 +316,9 @@ fn refuse_planted_links(asked: &[Asked]) -> Result<()> {
                 show(root.as_os_str())
             ))
             .with_hint(format!(
-                "name what is meant itself: `{} {}`",
+                "name what is meant itself: `{} {}`{warning}",
                 named.option,
-                paste(named.root.path.as_os_str())
+                paste(path.as_os_str())
             )));
         }
     }

@@ -70,3 +70,66 @@ fn names_cannot_drive_a_terminal_and_the_list_is_bounded() {
         }
     }
 }
+
+#[test]
+fn what_programs_obey_and_what_holds_secrets_is_only_a_comment() {
+    let mut findings = common::Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        let home = scratch.home().display().to_string();
+        let obeyed = [
+            ".config/confine/shell.toml",
+            ".config/autostart/x.desktop",
+            ".config/git/hooks/pre-commit",
+            ".vim/plugin/x.vim",
+            ".gradle/init.gradle",
+            ".unheard-of",
+        ];
+        let secret =
+            [".Xauthority", ".config/rclone/rclone.conf", ".m2/settings.xml", ".ssh/id_rsa", ".other"];
+        let twins = ["plain/read", "plain2/written"];
+        for file in obeyed.iter().chain(&secret).chain(&twins).map(|file| scratch.home().join(file)) {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, "text").unwrap();
+        }
+        let owner = fs::metadata(scratch.home()).unwrap();
+        let owner = format!(
+            "{}:{}",
+            std::os::unix::fs::MetadataExt::uid(&owner),
+            std::os::unix::fs::MetadataExt::gid(&owner)
+        );
+        assert!(Command::new("chown").args(["-R", &owner, &home]).status().unwrap().success());
+        let ws = scratch.workspace().display().to_string();
+        let mut script =
+            format!("ln -s {home}/.ssh/id_rsa l; cat l; ln -s {home}/.config/autostart/new m; echo > m;");
+        for file in obeyed {
+            script.push_str(&format!("echo >> {home}/{file};"));
+        }
+        for file in secret {
+            script.push_str(&format!("cat {home}/{file};"));
+        }
+        script.push_str(&format!("ls /run; cat {home}/plain/read; echo >> {home}/plain2/written; true"));
+        let outcome = trace(&scratch).option("--suggest").shell(&format!("exec 2>&-; {script}"));
+        let Some(from) = outcome.err.find("# What") else { panic!("{}", outcome.tell()) };
+        let in_force: String = outcome.err[from..]
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        findings.claim(
+            in_force
+                == format!(
+                    "ro = [\n    \"{home}/plain/read\",\n]\nrw = [\n    \"{home}/plain2/written\",\n]\n"
+                ),
+            || format!("{who:?}: {}", outcome.tell()),
+        );
+        for line in [
+            format!("# ro = [\"{home}/.ssh/id_rsa\"]  # credentials"),
+            format!("# rw = [\"{home}/.config/autostart\"]  # ~/.config/autostart: runs later"),
+        ] {
+            findings.claim(outcome.err.contains(&line), || format!("{who:?} {line}: {}", outcome.tell()));
+        }
+        findings.claim(!outcome.err.contains(&format!("{ws}/l")), || format!("{who:?}: {}", outcome.tell()));
+    }
+    findings.settle();
+}

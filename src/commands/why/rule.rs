@@ -5,8 +5,8 @@ use std::path::Path;
 use super::answer::{From, Rule};
 use crate::error::paste;
 use crate::policy::{self, Policy};
-use crate::view::control::{FILES, GIT};
-use crate::view::{Access, Backing, Origin, Place, View, system};
+pub use crate::view::danger::control;
+use crate::view::{self, Access, Backing, Origin, Place, View};
 
 /// The one place that says who made an entry of the view: a row of a table, an option, or what was met.
 pub fn of(place: &Place) -> Rule {
@@ -62,57 +62,12 @@ fn text(place: &Place) -> String {
     }
 }
 
-/// What runs by itself outside at the next login or start of a shell.
-const AT_LOGIN: &[&str] = &[
-    ".bash_aliases",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_profile",
-    ".bashrc",
-    ".config/autostart",
-    ".config/fish",
-    ".config/systemd/user",
-    ".gitconfig",
-    ".local/bin",
-    ".profile",
-    ".ssh/authorized_keys",
-    ".ssh/rc",
-    ".zprofile",
-    ".zshenv",
-    ".zshrc",
-];
-
 /// Why granting this path is to be thought over twice.
 pub fn danger(path: &Path, home: &Path, write: bool, socket: bool) -> Option<String> {
-    let meets = |row: &Path| path.starts_with(row) || row.starts_with(path);
     if socket {
         return Some(
             "a socket of another program, which acts on what it is told, outside of the boundary".into(),
         );
     }
-    if let Some((_, reason)) = system::HIDDEN.iter().find(|(row, _)| meets(Path::new(row))) {
-        return Some(format!("a credential of this host: {reason}"));
-    }
-    if home != Path::new("/")
-        && let Some((name, reason)) = system::CREDENTIALS.iter().find(|(name, _)| meets(&home.join(name)))
-    {
-        return Some(format!("~/{name}: {reason}"));
-    }
-    if !write {
-        return None;
-    }
-    if let Some(name) = AT_LOGIN.iter().find(|name| meets(&home.join(name))) {
-        return Some(format!("~/{name} is run at the next login or start of a shell, outside"));
-    }
-    control(path).map(|reason| format!("runs by itself outside: {reason}"))
-}
-
-/// The reason of the row that a path falls under, wherever its repository or workspace begins.
-pub fn control(path: &Path) -> Option<&'static str> {
-    let below = |row: &Path| path.ancestors().any(|above| above.ends_with(row)) || path.ends_with(row);
-    let git = GIT
-        .iter()
-        .find(|row| path.ancestors().any(|above| above.ends_with(Path::new(".git").join(row.path))));
-    let file = FILES.iter().find(|row| below(Path::new(row.path)));
-    git.or(file).map(|row| row.reason)
+    view::danger::danger(path, home, write)
 }

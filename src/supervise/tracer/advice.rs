@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use super::calls::Does;
 use super::judge::{Judge, existing};
 use crate::error::paste;
-use crate::view::control::{FILES, GIT};
-use crate::view::system::{BROAD, CREDENTIALS, HIDDEN, KERNEL};
+use crate::view::danger::danger;
+use crate::view::system::{BROAD, KERNEL};
 use crate::view::{Access, Origin};
 
 pub const OUT_OF_REACH: &str =
@@ -87,26 +87,31 @@ pub fn for_address(address: SocketAddr, datagram: bool) -> Advice {
     }
 }
 
+/// By what the path leads to on the host, which is what an option would show, and by its name. The command may have
+/// made the links on the way.
 pub fn for_path(judge: &Judge, does: Does, path: &Path) -> Advice {
+    let (named, path) = (path, &*resolve(path));
     let found = fs::metadata(path).ok();
     let special =
         found.as_ref().map(fs::Metadata::file_type).filter(|kind| !kind.is_file() && !kind.is_dir());
     if special.is_some_and(|kind| kind.is_socket()) {
         return Advice::nothing(OUT_OF_REACH).but("a socket: who serves it acts for the command");
     }
-    if KERNEL.iter().any(|kernel| path.starts_with(kernel)) {
+    if KERNEL.iter().any(|kernel| path.starts_with(kernel) || named.starts_with(kernel)) {
         return Advice::nothing("no option: of devices and kernel interfaces no more is shown");
     }
     let grant = match does {
         Does::Write | Does::Metadata if special.is_some() => {
             return Advice::nothing("no option: neither a file nor a directory");
         }
-        Does::Write | Does::Metadata => Grant::Rw(path.to_owned()),
-        // The directory is what is changed.
-        Does::Create | Does::Remove => match path.parent().and_then(existing) {
-            Some(directory) => Grant::Rw(directory.to_owned()),
-            None => return Advice::nothing("no option"),
-        },
+        Does::Write | Does::Metadata if found.is_some() => Grant::Rw(path.to_owned()),
+        // The directory is what is changed; also where a link leads to nothing yet.
+        Does::Create | Does::Remove | Does::Write | Does::Metadata => {
+            match path.parent().and_then(existing) {
+                Some(directory) => Grant::Rw(directory.to_owned()),
+                None => return Advice::nothing("no option"),
+            }
+        }
         _ => Grant::Ro(path.to_owned()),
     };
     let (Grant::Ro(target) | Grant::Rw(target)) = &grant else { return Advice::grant(grant) };
@@ -126,56 +131,37 @@ pub fn for_path(judge: &Judge, does: Does, path: &Path) -> Advice {
     if writes && (BROAD.iter().any(|broad| target == Path::new(broad)) || judge.home.starts_with(target)) {
         return Advice::nothing("too broad: name a directory below it, if there is one");
     }
-    let warning = danger(judge, target, writes).or_else(|| danger(judge, path, writes));
+    let judged = |path: &Path| danger(path, &judge.home, writes);
+    let warning = judged(target).or_else(|| judged(path)).or_else(|| judged(named));
     Advice { warning, ..Advice::grant(grant) }
 }
 
-/// What speaks against showing a path, or letting it be changed.
-fn danger(judge: &Judge, path: &Path, writes: bool) -> Option<String> {
-    /// Shells run these at their start, and people keep tokens in them.
-    const SHELLS: &[&str] = &[
-        ".bashrc",
-        ".bash_profile",
-        ".bash_login",
-        ".bash_logout",
-        ".profile",
-        ".zshrc",
-        ".zshenv",
-        ".zprofile",
-        ".zlogin",
-        ".config/fish",
-        ".kshrc",
-        ".cshrc",
-        ".tcshrc",
-    ];
-    const SYSTEM: &[&str] =
-        &["/usr", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/boot", "/var", "/nix", "/gnu"];
-    let within = |top: &Path| path.starts_with(top) || top.starts_with(path);
-    let hidden = HIDDEN.iter().find(|(top, _)| within(Path::new(top)));
-    let secret = CREDENTIALS.iter().find(|(top, _)| within(&judge.home.join(top)) || has(path, top));
-    if let Some((_, what)) = hidden.or(secret) {
-        return Some(format!("credentials: {what}"));
+/// Without links, also where the end does not exist.
+fn resolve(path: &Path) -> PathBuf {
+    /// As many as the kernel follows (path_resolution(7)).
+    const LINKS: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        if let Ok(found) = fs::canonicalize(&path) {
+            return found;
+        }
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { break };
+        let parent = match fs::canonicalize(parent) {
+            Ok(parent) => parent,
+            // What is missing has nothing below it; a link above leads on.
+            Err(_) => match existing(parent).filter(|above| above.is_symlink()) {
+                None => break,
+                Some(link) => {
+                    let (Ok(to), Ok(rest)) = (fs::read_link(link), path.strip_prefix(link)) else { break };
+                    path = link.parent().unwrap_or(link).join(to).join(rest);
+                    continue;
+                }
+            },
+        };
+        match fs::read_link(parent.join(name)) {
+            Ok(to) => path = parent.join(to),
+            Err(_) => return parent.join(name),
+        }
     }
-    if judge.home.starts_with(path) {
-        return Some("the whole of HOME".to_owned());
-    }
-    if SHELLS.iter().any(|name| within(&judge.home.join(name)) || has(path, name)) {
-        return Some("a shell runs it outside, and it may hold secrets".to_owned());
-    }
-    if !writes {
-        return None;
-    }
-    let git = GIT.iter().find(|row| has(path, &format!(".git/{}", row.path)));
-    if let Some(row) = FILES.iter().find(|row| has(path, row.path)).or(git) {
-        return Some(format!("runs later outside: {}", row.reason));
-    }
-    let system = SYSTEM.iter().any(|top| path.starts_with(top));
-    system.then(|| "a part of the system".to_owned())
-}
-
-/// Whether these components stand somewhere in the path, one after the other.
-fn has(path: &Path, part: &str) -> bool {
-    let all: Vec<_> = path.components().collect();
-    let part: Vec<_> = Path::new(part).components().collect();
-    all.windows(part.len()).any(|window| window == part.as_slice())
+    path
 }
