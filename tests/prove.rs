@@ -26,11 +26,15 @@ fn without_a_boundary_every_attempt_has_its_effect_and_is_seen() {
     nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNS).unwrap();
     let private = nix::mount::MsFlags::MS_REC | nix::mount::MsFlags::MS_PRIVATE;
     nix::mount::mount(None::<&str>, "/", None::<&str>, private, None::<&str>).unwrap();
-    let report = prove::trial(&Policy::default(), &program, |_| Ok(Vec::new())).unwrap();
+    let mut arena = std::path::PathBuf::new();
+    let report = prove::trial(&Policy::default(), &program, |ground| {
+        arena = ground.arena.to_owned();
+        Ok(Vec::new())
+    })
+    .unwrap();
     let mut findings = Findings::default();
     assert!(report.attempts.len() > 60);
-    let arena = std::env::temp_dir().join(format!("confine-prove-{}", std::process::id()));
-    assert!(!arena.exists(), "{} is left behind", arena.display());
+    assert!(arena.starts_with(std::env::temp_dir()) && !arena.exists(), "{} is left behind", arena.display());
     for found in &report.attempts {
         let errno = found.errno.as_deref().unwrap_or_default();
         let anyway =
@@ -187,4 +191,30 @@ fn the_table_says_the_same_in_words() {
     assert!(outcome.out.contains("The boundary held"), "{}", outcome.out);
     // A second on an idle machine; here others work too.
     assert!(start.elapsed() < std::time::Duration::from_secs(10), "{:?}", start.elapsed());
+}
+
+/// Whom the command is to be has other processes, which the proof is not about.
+#[test]
+fn the_victims_of_another_user_are_out_of_reach_of_that_users_processes() {
+    let scratch = Scratch::new(common::Who::Root);
+    fs::set_permissions(scratch.path("tmp"), std::os::unix::fs::PermissionsExt::from_mode(0o1777)).unwrap();
+    let user = "54321:54321";
+    // Who looks for a place to interfere in, for as long as the proof goes on.
+    let script = "while [ ! -e end ]; do for d in confine-prove-*; do [ ! -d $d ] || echo seen; \
+         { echo other > $d/hidden/file; mv $d/shown/file $d/shown/other; ls $d; } 2>&- && echo reached; done; sleep 0.02; done";
+    let mut other = std::process::Command::new("setpriv")
+        .args(["--reuid", "54321", "--regid", "54321", "--clear-groups", "sh", "-c", script])
+        .current_dir(scratch.path("tmp"))
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (outcome, object) = proved(&scratch, &["--user", user]);
+    fs::write(scratch.path("tmp/end"), "").unwrap();
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut other.stdout.take().unwrap(), &mut said).unwrap();
+    other.wait().unwrap();
+    assert!(said.contains("seen"), "{said}");
+    assert!(outcome.ok() && object["holds"] == true, "{}", outcome.tell());
+    assert!(with(&object, "denied").len() >= 65 && with(&object, "works").len() >= 5, "{}", outcome.tell());
+    assert!(!said.contains("reached"), "{said}");
 }

@@ -15,8 +15,8 @@ pub struct Aims {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Numbers {
-    /// Distinguishes the names of this proof.
-    pub id: u32,
+    /// Distinguishes the names of this proof; nobody else can know it before and take the names.
+    pub id: u64,
     pub uid: u32,
     pub gid: u32,
     pub victim: i32,
@@ -32,9 +32,13 @@ pub struct Numbers {
     pub leaked: i32,
 }
 
+pub fn name(id: u64) -> String {
+    format!("confine-prove-{id:016x}")
+}
+
 impl Numbers {
     pub fn name(&self) -> String {
-        format!("confine-prove-{}", self.id)
+        name(self.id)
     }
 }
 

@@ -119,7 +119,12 @@ pub fn trial(
     program: &CStr,
     line: impl FnOnce(&Ground<'_>) -> io::Result<Vec<OsString>>,
 ) -> Result<Report> {
-    let mut victims = Victims::make(victims::identity(policy.user))?;
+    // With `--user` other processes of that user, who have nothing to do with this run, could change its victims or
+    // put others in their place: they lie in a directory of root's, unless the options show that to the command.
+    let granted = Granted::of(policy);
+    let temporary = fs::canonicalize(std::env::temp_dir()).unwrap_or_default();
+    let exposed = policy.user.is_none() || granted.writes(&temporary) || granted.reads(&temporary);
+    let mut victims = Victims::make(victims::identity(policy.user), exposed)?;
     let workspace = match policy.workspaces.first() {
         Some(first) => fs::canonicalize(first).map_err(|error| Error::path("resolve", first, error))?,
         None => victims.arena.join("workspace"),
@@ -275,6 +280,10 @@ impl Granted {
         self.written.iter().any(|root| path.starts_with(root))
     }
 
+    fn reads(&self, path: &Path) -> bool {
+        self.read.iter().any(|root| path.starts_with(root))
+    }
+
     fn grants(&self, policy: &Policy, arena: &Path, promises: &Promises) -> Grants {
         let write = self.writes(arena);
         let by = |promise: Promise, layer: &str| {
@@ -283,7 +292,7 @@ impl Granted {
         let private_loopback = by(Promise::NetworkScope, "network-namespace") && policy.network.is_own();
         Grants {
             write,
-            read: write || self.read.iter().any(|root| arena.starts_with(root)),
+            read: write || self.reads(arena),
             workspace: !policy.read_only && !policy.no_workspace,
             host_network: policy.network.net == Net::Host,
             host_loopback: policy.network.grants_loopback(),

@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 use nix::pty::{OpenptyResult, openpty};
 use nix::unistd::Gid;
 
-use super::aims::Numbers;
+use super::aims::{Numbers, name};
 use super::bystander::Bystander;
 use crate::error::{Error, Result};
 use crate::sys::{self, attempt};
-use crate::view::caller::account;
+use crate::view::caller::{account, read_bounded};
 
 pub struct Victims {
     pub arena: PathBuf,
@@ -44,23 +44,42 @@ pub struct Victims {
     arrived: BTreeMap<&'static str, u64>,
 }
 
+const TRIES: u32 = 100;
+/// A victim is never longer; what is, was put in its place.
+const LONGEST: u64 = 1 << 20;
+
 /// Every victim by name, as it stands.
 pub type Standing = BTreeMap<String, String>;
 
 impl Victims {
-    pub fn make((uid, gid): (u32, u32)) -> Result<Victims> {
-        let id = std::process::id();
-        let arena = std::env::temp_dir().join(format!("confine-prove-{id}"));
-        DirBuilder::new().mode(0o700).create(&arena).map_err(|error| Error::path("create", &arena, error))?;
+    /// `exposed`: the options show the directory that this lies in, and the command has to get there.
+    pub fn make((uid, gid): (u32, u32), exposed: bool) -> Result<Victims> {
+        let parent = std::env::temp_dir();
         // Without links on the way, as the view will have it.
-        let arena = fs::canonicalize(&arena).map_err(|error| Error::path("resolve", &arena, error))?;
-        Victims::make_in(&arena, id, uid, gid).map_err(|error| {
+        let parent = fs::canonicalize(&parent).map_err(|error| Error::path("resolve", &parent, error))?;
+        let mut tries = 0;
+        let (id, arena) = loop {
+            let id = RandomState::new().build_hasher().finish();
+            let arena = parent.join(name(id));
+            match DirBuilder::new().mode(0o700).create(&arena) {
+                Ok(()) => break (id, arena),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < TRIES => tries += 1,
+                Err(error) => return Err(Error::path("create", &arena, error)),
+            }
+        };
+        let made = Victims::make_in(&arena, id, uid, gid).and_then(|victims| {
+            if exposed {
+                chown(&arena, Some(uid), Some(gid))?;
+            }
+            Ok(victims)
+        });
+        made.map_err(|error| {
             let _ = fs::remove_dir_all(&arena);
             Error::step("make victims for the proof", error)
         })
     }
 
-    fn make_in(arena: &Path, id: u32, uid: u32, gid: u32) -> io::Result<Victims> {
+    fn make_in(arena: &Path, id: u64, uid: u32, gid: u32) -> io::Result<Victims> {
         let mut untried = BTreeMap::new();
         let secret = format!("secret-{:016x}", RandomState::new().build_hasher().finish());
         for name in ["shown", "hidden", "hidden/list", "workspace"] {
@@ -151,7 +170,6 @@ impl Victims {
             arrived: BTreeMap::new(),
         };
         victims.renew()?;
-        chown(arena, Some(uid), Some(gid))?;
         Ok(victims)
     }
 
@@ -177,8 +195,8 @@ impl Victims {
         for place in ["shown", "hidden", "leaked"] {
             files(&self.arena, Path::new(place), &mut standing)?;
         }
-        if let Ok(text) = fs::read_to_string(&self.shared) {
-            standing.insert("the shared memory".into(), text);
+        if let Ok(text) = read_bounded(&self.shared, LONGEST) {
+            standing.insert("the shared memory".into(), String::from_utf8_lossy(&text).into_owned());
         }
         for (what, text) in self.bystander.look()? {
             standing.insert(format!("the process's {what}"), text);
@@ -259,7 +277,12 @@ fn nonblocking(pipe: &PipeReader) -> io::Result<()> {
 fn files(arena: &Path, name: &Path, standing: &mut Standing) -> io::Result<()> {
     let path = arena.join(name);
     let found = fs::symlink_metadata(&path)?;
-    let contents = if found.is_file() { fs::read(&path)? } else { Vec::new() };
+    // Never waits for what was put in its place meanwhile.
+    let contents = match found.is_file() {
+        true => read_bounded(&path, LONGEST)
+            .unwrap_or_else(|error| format!("unreadable: {}", crate::error::describe(&error)).into_bytes()),
+        false => Vec::new(),
+    };
     let attributes = if found.is_file() {
         let mut list = vec![0u8; 1024];
         let length = rustix::fs::listxattr(&path, &mut list[..]).unwrap_or(0);
