@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufReader};
+use std::os::unix::fs::OpenOptionsExt;
 
 use serde::Serialize;
 
@@ -23,9 +24,15 @@ struct Report<'a> {
 
 pub fn run(file: &OsStr, expect: Option<&str>, json: bool) -> Result<Judgement> {
     let cannot = |error: io::Error| Error::path("read audit record", file, error);
-    let opened = File::open(file).map_err(cannot)?;
-    if opened.metadata().map_err(cannot)?.is_dir() {
+    // A FIFO would hold this up until somebody writes to it, and some devices do things when they are opened.
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let opened = File::options().read(true).custom_flags(flags).open(file).map_err(cannot)?;
+    let found = opened.metadata().map_err(cannot)?;
+    if found.is_dir() {
         return Err(cannot(io::Error::from_raw_os_error(libc::EISDIR)));
+    }
+    if !found.is_file() {
+        return Err(cannot(io::Error::other("not a regular file")));
     }
     let (chain, broken) = chain::verify(BufReader::new(opened), expect).map_err(cannot)?;
     let good = broken.is_none() && chain.expected != Some(false);

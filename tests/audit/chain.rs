@@ -156,3 +156,12 @@ fn a_limit_of_file_size_is_the_commands_and_not_the_records() {
     assert_refused(&scratch, limited.option("--waive=path-hiding"), "file too large");
     assert_eq!(lines(&scratch).len(), 3);
 }
+
+#[test]
+fn a_fifo_in_place_of_a_record_does_not_hold_verify() {
+    let scratch = Scratch::new(Who::User);
+    nix::unistd::mkfifo(&record(&scratch), nix::sys::stat::Mode::from_bits_truncate(0o666)).unwrap();
+    let outcome = verify(&scratch, &[]);
+    assert_eq!(outcome.code(), Some(125), "{}", outcome.tell());
+    assert!(outcome.err.contains("not a regular file"), "{}", outcome.tell());
+}
