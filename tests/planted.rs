@@ -261,3 +261,29 @@ fn the_hint_about_a_planted_link_says_what_it_leads_to() {
         assert_eq!(outcome.err.contains("# careful"), careful, "{}", outcome.tell());
     }
 }
+
+#[test]
+fn what_lies_deeper_than_a_path_can_say_is_refused_by_run_and_plan_alike() {
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        let plant =
+            "import os\nfor i in range(900): os.mkdir('deep'); os.chdir('deep')\nos.makedirs('.git/hooks')";
+        assert!(Run::confined(&scratch).command(["python3", "-c", plant]).run().ok());
+        let words: Vec<String> = ["-w", ".", "--", "true"].map(str::to_owned).into();
+        let confine = scratch.confine().display().to_string();
+        let run = Run::plain(&scratch).command([confine.clone()].iter().chain(&words)).run();
+        let explain =
+            Run::plain(&scratch).command([confine.clone(), "explain".to_owned()].iter().chain(&words)).run();
+        for outcome in [&run, &explain] {
+            assert_eq!(outcome.code(), Some(125), "{}", outcome.tell());
+            assert!(
+                outcome.err.contains("too deep to be guarded") && outcome.err.len() < 1000,
+                "{}",
+                outcome.tell()
+            );
+        }
+        let free = Run::confined(&scratch).options(["--git", "free"]).shell("rm -r deep");
+        assert!(free.ok(), "{}", free.tell());
+        assert!(Run::confined(&scratch).shell("true").ok());
+    }
+}

@@ -319,7 +319,7 @@ impl View {
             for (index, here) in found {
                 self.guard(&paths[index], &here.control, &here.git_dirs);
             }
-            return Ok(());
+            return self.refuse_unnameable(purpose);
         }
         let options = scan::Options { git: policy.git, apart: &apart, max_threads: 0 };
         let report = scan::scan(&roots, &options)?;
@@ -349,6 +349,23 @@ impl View {
         }
         self.protected = protected.len();
         self.scan = Some(report);
+        self.refuse_unnameable(purpose)
+    }
+
+    /// A command can make files deeper than a path can say, and what has no path cannot be guarded.
+    fn refuse_unnameable(&mut self, purpose: Purpose) -> Result<()> {
+        let too_long = |place: &&Place| place.path.as_os_str().len() > libc::PATH_MAX as usize;
+        let Some(place) = self.places().filter(|_| self.mounts).find(too_long) else { return Ok(()) };
+        let refusal = Error::refused(format!(
+            "{} lies too deep to be guarded: its path is longer than {} bytes",
+            scan::shown(&place.path),
+            libc::PATH_MAX
+        ))
+        .with_hint("remove or move what lies so deep, or run without the guard: `--git free`");
+        if purpose != Purpose::Ask {
+            return Err(refusal);
+        }
+        self.refusal.get_or_insert(refusal);
         Ok(())
     }
 

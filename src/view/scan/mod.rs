@@ -33,6 +33,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
 use rustix::process::{Resource, getrlimit};
 
+pub use self::message::shown;
+
 use self::count::{Group, Look, Names};
 use self::progress::Progress;
 use self::read::{ctime, own_stat};
