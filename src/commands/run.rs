@@ -109,7 +109,7 @@ impl Entered {
         // The caller's own TMPDIR where it is private (inside another confine there is no other place), /tmp, and
         // last the run-time directory, which is memory and small.
         let variable =
-            |name: &str| self.caller.variable(name).map(Path::new).filter(|path| path.is_absolute());
+            |name: &str| self.caller.trusted_variable(name).map(Path::new).filter(|path| path.is_absolute());
         let private = |path: &&Path| {
             fs::symlink_metadata(path).is_ok_and(|found| {
                 found.is_dir() && found.uid() == self.caller.uid && found.mode() & 0o77 == 0

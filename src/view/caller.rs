@@ -45,7 +45,10 @@ impl Caller {
     pub fn look(policy: &Policy, uid: u32, gid: u32, standard: Vec<Standard>) -> Result<Caller> {
         let environment: Vec<_> = std::env::vars_os().collect();
         let here = fs::metadata(".").map_err(|error| Error::path("look at", ".", error))?;
-        let named = environment.iter().find(|(name, _)| name == "PWD").map(|(_, value)| Path::new(value));
+        // Whoever wrote a shell's command may have made the links that its PWD leads through.
+        let trusted = policy.shell.as_ref().is_none_or(|shell| shell.trusts_environment);
+        let pwd = environment.iter().find(|(name, _)| trusted && name == "PWD");
+        let named = pwd.map(|(_, value)| Path::new(value));
         let cwd = match named {
             Some(path) if path.is_absolute() && is_object(path, &here) => path.to_owned(),
             _ => std::env::current_dir().map_err(|error| Error::step("find the working directory", error))?,

@@ -411,3 +411,35 @@ fn no_workspace_of_a_star_is_where_policy_is_read_from() {
     }
     findings.settle();
 }
+
+#[test]
+fn the_directory_is_the_one_that_it_is_and_not_the_one_that_pwd_names() {
+    for who in EVERYONE {
+        let account = Account::new(who);
+        let (workspace, link) = (account.scratch.workspace(), account.scratch.path("outside/link"));
+        symlink(&workspace, &link).unwrap();
+        let outcome = account.shell(["-c", "pwd -P; touch here"]).cwd(&link).env("PWD", &link).run();
+        assert_eq!(outcome.out, format!("{}\n", workspace.display()), "{who:?}: {}", outcome.tell());
+        assert!(workspace.join("here").exists());
+    }
+}
+
+#[test]
+fn the_private_home_is_not_made_where_a_variable_says() {
+    let account = Account::bare(Who::User);
+    let workspace = account.scratch.workspace().display().to_string();
+    account.scratch.dir("home/.config");
+    account.scratch.dir("home/.config/confine");
+    account.scratch.dir("home/.config/confine/profiles");
+    account.scratch.file("home/.config/confine/profiles/off.toml", "namespaces = 'off'\n");
+    account.scratch.dir("outside/mine");
+    let mine = account.scratch.path("outside/mine");
+    fs::set_permissions(&mine, fs::Permissions::from_mode(0o700)).unwrap();
+    for (trust, there) in [("", false), ("trust-environment = true\n", true)] {
+        account.write(&format!("workspaces = ['{workspace}']\nprofile = 'off'\n{trust}"));
+        let outcome =
+            account.shell(["-c", "echo $HOME"]).env("TMPDIR", &mine).env("XDG_RUNTIME_DIR", &mine).run();
+        assert!(outcome.ok(), "{}", outcome.tell());
+        assert_eq!(Path::new(outcome.out.trim()).starts_with(&mine), there, "{trust}: {}", outcome.tell());
+    }
+}
