@@ -216,3 +216,40 @@ fn every_package_of_the_packaging_test_has_a_reason() {
         assert!(!name.trim().is_empty() && !reason.trim().is_empty(), "{line}");
     }
 }
+
+/// A dynamic loader obeys the variables of whoever starts confine-shell.
+#[test]
+fn packages_have_programs_that_ask_for_no_loader() {
+    let temp = Temp::new("build");
+    for directory in ["bin", "packaging"] {
+        fs::create_dir_all(temp.0.join(directory)).unwrap();
+    }
+    fs::copy(Path::new(ROOT).join("packaging/build"), temp.0.join("packaging/build")).unwrap();
+    let fake = temp.0.join("bin/cargo");
+    let script = "#!/bin/sh\necho \"$CARGO_ENCODED_RUSTFLAGS $*\"\nmkdir -p target/x/release\n\
+        for p in confine confine-shell; do echo > target/x/release/$p; done\n";
+    fs::write(&fake, script).unwrap();
+    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
+    let build = |words: &[&str]| {
+        let path = format!("{}:{}", temp.0.join("bin").display(), std::env::var("PATH").unwrap());
+        let output =
+            Command::new(temp.0.join("packaging/build")).args(words).env("PATH", path).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(build(&["--target", "x"]).contains("-Ctarget-feature=+crt-static"));
+    assert!(!build(&["--dynamic"]).contains("crt-static"));
+    for recipe in [
+        "debian/rules",
+        "rpm/confine.spec",
+        "arch/PKGBUILD",
+        "alpine/APKBUILD",
+        "homebrew/confine.rb",
+        "release",
+    ] {
+        let text = fs::read_to_string(Path::new(ROOT).join("packaging").join(recipe)).unwrap();
+        assert!(text.contains("packaging/build") && !text.contains("--dynamic"), "{recipe}");
+    }
+    let nix = fs::read_to_string(Path::new(ROOT).join("packaging/nix/package.nix")).unwrap();
+    assert!(nix.contains("+crt-static"));
+}

@@ -1,4 +1,4 @@
-{ lib, rustPlatform }:
+{ lib, rustPlatform, glibc }:
 
 let
   root = ../..;
@@ -9,6 +9,10 @@ rustPlatform.buildRustPackage {
   version = manifest.package.version;
   src = lib.cleanSource root;
   cargoLock.lockFile = root + "/Cargo.lock";
+
+  # A dynamic loader would obey LD_PRELOAD of those whose commands confine-shell confines.
+  RUSTFLAGS = "-C target-feature=+crt-static";
+  buildInputs = [ glibc.static ];
 
   # The tests need namespaces, servers and a second user.
   doCheck = false;

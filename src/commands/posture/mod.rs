@@ -6,6 +6,7 @@ mod agents;
 mod kernel;
 mod policy_files;
 mod secrets;
+mod shell;
 mod workspace;
 
 use std::fmt::Write;
@@ -154,6 +155,7 @@ pub fn run(workspaces: &[PathBuf], json: bool) -> Result<Judgement> {
     policy_files::look(&setup, &mut findings);
     agents::look(&setup, &mut findings);
     kernel::look(&mut findings);
+    shell::look(&mut findings);
     workspace::look(&setup, &mut findings)?;
     secrets::look(&setup, &mut findings);
     findings.list.sort_by(|a, b| (a.severity, a.id, &a.path).cmp(&(b.severity, b.id, &b.path)));
