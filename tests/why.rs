@@ -799,3 +799,17 @@ fn what_is_said_is_what_happens() {
         .claim(seed.is_some() || started * 3 > tried, || format!("only {started} of {tried} runs started"));
     findings.settle();
 }
+
+#[test]
+fn a_word_that_is_no_file_is_told_how_hosts_and_variables_are_written() {
+    let scratch = Scratch::new(Who::User);
+    scratch.file("w/there", "");
+    for (subject, told_so) in
+        [("github.com", true), ("443", true), ("API_TOKEN", true), ("there", false), ("./x", false)]
+    {
+        let said = told(&scratch, &[], subject);
+        assert_eq!(said.contains("HOST:PORT, for a variable NAME="), told_so, "{said}");
+    }
+    assert!(told(&scratch, &[], "example.org:443").contains("`--connect 443 --connect 53`"));
+    assert!(!told(&scratch, &[], "192.0.2.1:443").contains("--connect 53"));
+}

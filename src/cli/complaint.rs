@@ -22,7 +22,7 @@ pub fn no_separator(called: &[&str], given: &[OsString], command: &[OsString]) -
     let first = &command[0];
     Error::usage(format!("no '--' before the command {}", show(first))).with_hint(line(
         called,
-        given,
+        &with_workspace(called, given),
         Some(command),
     ))
 }
@@ -36,10 +36,22 @@ pub fn stray_words(called: &[&str], given: &[OsString], stray: &[OsString], comm
         }
         Some(first) => Error::usage(format!("unexpected word {} before '--'", show(first))).with_hint(line(
             called,
-            given,
+            &with_workspace(called, given),
             Some(command),
         )),
         None => no_command(called, given),
+    }
+}
+
+/// Without a workspace the line would be refused too. A policy file may name one.
+fn with_workspace(called: &[&str], given: &[OsString]) -> Vec<OsString> {
+    const NAMES: &[&str] = &["-w", "--workspace", "--no-workspace", "--policy", "--profile"];
+    let runs = matches!(called, [_] | [_, "explain" | "trace"]);
+    let named =
+        given.iter().any(|word| NAMES.iter().any(|name| word.as_bytes().starts_with(name.as_bytes())));
+    match runs && !named {
+        true => [&["-w".into(), ".".into()], given].concat(),
+        false => given.to_vec(),
     }
 }
 
@@ -63,7 +75,7 @@ pub fn no_command(called: &[&str], given: &[OsString]) -> Error {
     if given.is_empty() {
         return error.with_hint(format!("{} -w . -- COMMAND (or 'confine --help')", called.join(" ")));
     }
-    error.with_hint(line(called, given, Some(&["COMMAND".into()])))
+    error.with_hint(line(called, &with_workspace(called, given), Some(&["COMMAND".into()])))
 }
 
 pub fn no_workspace(called: &[&str], given: &[OsString], command: &[OsString]) -> Error {

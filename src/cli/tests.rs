@@ -286,7 +286,8 @@ fn without_a_separator_the_corrected_line_is_shown() {
         "confine -w . make test -j4",
         "no '--' before the command 'make' | confine -w . -- make test -j4",
     );
-    assert_says("confine make", "no '--' before the command 'make' | confine -- make");
+    assert_says("confine make", "no '--' before the command 'make' | confine -w . -- make");
+    assert_says("confine --policy p make", "no '--' before the command 'make' | confine --policy p -- make");
 }
 
 #[test]

@@ -43,7 +43,8 @@ pub fn choice<T: Copy>(name: &str, word: &OsStr, choices: &[(&'static str, T)]) 
     }
     let names: Vec<&str> = choices.iter().map(|&(text, _)| text).collect();
     let error = wrong(name, word, "not one of its values");
-    Err(match nearest(&word.to_string_lossy(), &names) {
+    // Of two values the nearer one is a guess.
+    Err(match nearest(&word.to_string_lossy(), &names).filter(|_| names.len() > 2) {
         Some(near) => error.with_hint(format!("--{name} {near}")),
         None => error.with_hint(format!("--{name} takes {}", listing(&names))),
     })

@@ -210,9 +210,12 @@ impl Prepared {
     }
 }
 
-/// The descriptor that a path of the form `/dev/fd/N` names.
+/// The descriptor that a path of the form `/dev/fd/N` names, or `/dev/stdin`.
 fn by_number(path: &Path) -> Option<i32> {
     let text = path.to_str()?;
+    if text == "/dev/stdin" {
+        return Some(0);
+    }
     text.strip_prefix("/dev/fd/").or(text.strip_prefix("/proc/self/fd/"))?.parse().ok()
 }
 

@@ -28,7 +28,7 @@ pub fn invocation(argv: impl IntoIterator<Item = OsString>) -> Result<Invocation
     let own = Own::of_account(account.as_ref().map(|account| account.home.as_path()));
     let find = |which: Which<'_>| files::find_of(&own, which);
     let cwd = working_directory()?;
-    let Some(found) = find(Which::Shell)? else { return Err(not_set_up(&own, &cwd)) };
+    let Some(found) = find(Which::Shell)? else { return Err(not_set_up(&own, &cwd, account.as_ref())) };
     let file = ShellFile::read(&found)?;
     let areas = Areas::look(&file)?;
     let start = match &file.start {
@@ -36,7 +36,7 @@ pub fn invocation(argv: impl IntoIterator<Item = OsString>) -> Result<Invocation
         _ => None,
     };
     let Some((area, workspace)) = areas.holding(start.as_deref().unwrap_or(&cwd))? else {
-        return Err(in_none(&file, &cwd, start.as_deref()));
+        return Err(in_none(&file, &cwd, start.as_deref(), account.as_ref()));
     };
     let path = match &file.shell {
         Some((shell, line)) if is_own(shell) => {
@@ -70,6 +70,11 @@ fn working_directory() -> Result<PathBuf> {
 /// Where login(1), su(1) and sshd(8) start a shell.
 fn at_home(cwd: &Path, account: Option<&PasswdEntry>) -> bool {
     account.is_some_and(|account| trace(&account.home).is_ok_and(|home| home.path == cwd))
+}
+
+/// HOME, or what holds it, which no run takes for a workspace.
+fn holds_home(cwd: &Path, account: Option<&PasswdEntry>) -> bool {
+    account.is_some_and(|account| trace(&account.home).is_ok_and(|home| home.path.starts_with(cwd)))
 }
 
 /// The areas of the file that are there, each open to what it is.
@@ -207,7 +212,7 @@ fn name(called: Option<&OsStr>, shell: &Path) -> OsString {
     }
 }
 
-fn not_set_up(own: &Own, cwd: &Path) -> Error {
+fn not_set_up(own: &Own, cwd: &Path, account: Option<&PasswdEntry>) -> Error {
     let user = own.shell();
     let places: Vec<PathBuf> = user.clone().into_iter().chain([SYSTEM_SHELL.into()]).collect();
     let names: Vec<String> = places.iter().map(|path| show(path.as_os_str()).to_string()).collect();
@@ -221,27 +226,40 @@ fn not_set_up(own: &Own, cwd: &Path) -> Error {
     }
     let path = user.unwrap_or_else(|| SYSTEM_SHELL.into());
     let directory = path.parent().unwrap_or(Path::new("/"));
+    let (workspace, more) = match holds_home(cwd, account) {
+        true => (
+            "'~/src/*'".to_owned(),
+            "  # each directory there; HOME is too broad. For a shell that begins in HOME add: start = '~/src/PROJECT'",
+        ),
+        false => (quoted(cwd), ""),
+    };
     error.with_hint(format!(
-        "mkdir -p {} && printf '%s\\n' {} > {}",
+        "mkdir -p {} && printf '%s\\n' {} > {}{more}",
         paste(directory.as_os_str()),
-        paste(format!("workspaces = [{}]", quoted(cwd)).as_ref()),
+        paste(format!("workspaces = [{workspace}]").as_ref()),
         paste(path.as_os_str())
     ))
 }
 
-fn in_none(file: &ShellFile, cwd: &Path, start: Option<&Path>) -> Error {
+fn in_none(file: &ShellFile, cwd: &Path, start: Option<&Path>, account: Option<&PasswdEntry>) -> Error {
     if let Some(start) = start {
         return file.wrong(
             file.start_line,
             format_args!("start {}: in none of the workspaces", show(start.as_os_str())),
         );
     }
-    Error::refused(format!(
+    let error = Error::refused(format!(
         "the working directory {} is in none of the workspaces of {}",
         show(cwd.as_os_str()),
         file.file
-    ))
-    .with_hint(match file.workspaces_line {
+    ));
+    if holds_home(cwd, account) {
+        return error.with_hint(
+            "go to a workspace, or add a first line that says where a shell begins that is started in HOME: \
+             start = '~/src/PROJECT'",
+        );
+    }
+    error.with_hint(match file.workspaces_line {
         Some(line) => format!("to let commands change it, add to line {line}: {}", quoted(cwd)),
         None => format!("to let commands change it, add a first line: workspaces = [{}]", quoted(cwd)),
     })

@@ -60,10 +60,10 @@ fn the_deepest_workspace_that_holds_the_directory_is_taken() {
                     outcome.out
                         == format!("{}\n{}\n", scratch.path(cwd).display(), scratch.path(root).display())
                 }
-                None => refused(
-                    &outcome,
-                    &["is in none of the workspaces of", "shell.toml'", "hint: ", "add to line 1: '"],
-                ),
+                None => {
+                    let hint = if cwd == "home" { "start = '~/src/PROJECT'" } else { "add to line 1: '" };
+                    refused(&outcome, &["is in none of the workspaces of", "shell.toml'", "hint: ", hint])
+                }
             };
             findings.claim(right, || format!("{who:?}: {cwd}: {}", outcome.tell()));
         }
@@ -442,4 +442,22 @@ fn the_private_home_is_not_made_where_a_variable_says() {
         assert!(outcome.ok(), "{}", outcome.tell());
         assert_eq!(Path::new(outcome.out.trim()).starts_with(&mine), there, "{trust}: {}", outcome.tell());
     }
+}
+
+#[test]
+fn the_hint_in_the_home_directory_is_one_that_can_be_followed() {
+    let account = Account::bare(Who::User);
+    let home = account.scratch.home();
+    let outcome = account.shell(["-c", "true"]).cwd(&home).run();
+    assert!(
+        refused(&outcome, &["is not set up", "workspaces = ['\\''~/src/*'\\'']", "start = "]),
+        "{}",
+        outcome.tell()
+    );
+    for dir in ["home/src", "home/src/p"] {
+        account.scratch.dir(dir);
+    }
+    account.write("start = '~/src/p'\nworkspaces = ['~/src/*']\n");
+    let outcome = account.shell(["-c", "pwd"]).cwd(&home).run();
+    assert_eq!(outcome.out, format!("{}\n", home.join("src/p").display()), "{}", outcome.tell());
 }

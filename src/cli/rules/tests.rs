@@ -68,6 +68,7 @@ fn near_names_are_suggested_and_far_ones_listed() {
         "confine -w . --net all -- x",
         "--net 'all': not one of its values | --net takes none or host",
     );
+    assert_says("confine -w . --net on -- x", "--net 'on': not one of its values | --net takes none or host");
     assert!(
         complaint("confine -w . --require everything -- x").contains("takes write-scope, metadata-scope,")
     );

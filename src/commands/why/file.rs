@@ -184,6 +184,10 @@ impl Judged<'_> {
         for (at, to) in links.iter().take(3) {
             answer.note(format!("the link {} leads to {}", show(at.as_os_str()), show(to.as_os_str())));
         }
+        // A word without a slash that is no file here is most likely something else.
+        if node.what == What::Missing && !answer.subject.contains('/') {
+            answer.note("asked about as a file; for a host write HOST:PORT, for a variable NAME=");
+        }
         match stopped {
             Some(Stop::Search(at)) => answer.note(format!("{} cannot be entered", show(at.as_os_str()))),
             Some(Stop::NoDirectory(at)) => {

@@ -73,6 +73,11 @@ pub fn judge(facts: &Facts<'_>, subject: &OsStr, host: &str, port: u16) -> Answe
     }
     if !connect {
         answer.suggest(format!("--connect {port}"), local.then(|| LOCAL.to_owned()));
+        if !host.is_empty() && host.parse::<IpAddr>().is_err() && !local && port != 53 {
+            answer.note(format!(
+                "the name resolves with `--connect 53` besides: `--connect {port} --connect 53`"
+            ));
+        }
         answer.note(format!("to serve there: `--listen {port}`"));
         answer.note("for UDP and everything else: `--net host`");
     } else if local {
