@@ -354,3 +354,14 @@ fn a_signal_to_the_wrapper_is_a_signal_to_the_command() {
     }
     findings.settle();
 }
+
+#[test]
+fn variables_come_through_a_pipe_by_either_name_of_it() {
+    let scratch = Scratch::new(common::Who::User);
+    let confine = scratch.confine().display().to_string();
+    for name in ["/dev/fd/0", "/dev/stdin"] {
+        let line = format!("printf 'A=piped\\n' | {confine} -w . --env-file {name} -- sh -c 'echo $A'");
+        let outcome = Run::plain(&scratch).command(["sh", "-c", &line]).run();
+        assert_eq!(outcome.out, "piped\n", "{name}: {}", outcome.tell());
+    }
+}

@@ -109,7 +109,7 @@ fn what_programs_obey_and_what_holds_secrets_is_only_a_comment() {
             script.push_str(&format!("cat {home}/{file};"));
         }
         script.push_str(&format!("ls /run; cat {home}/plain/read; echo >> {home}/plain2/written; true"));
-        let outcome = trace(&scratch).option("--suggest").shell(&format!("exec 2>&-; {script}"));
+        let outcome = trace(&scratch).option("--suggest").shell(format!("exec 2>&-; {script}"));
         let Some(from) = outcome.err.find("# What") else { panic!("{}", outcome.tell()) };
         let in_force: String = outcome.err[from..]
             .lines()
