@@ -55,8 +55,11 @@ pub fn become_init(before: Before, process: &Process, serving: Option<Serving>) 
         }
         Some(child) => {
             let serving = serving.filter(|_| before.namespace);
-            let init = Init { before, signals, command: Pid::from_raw(child), turn: 0, copies: Vec::new() };
-            sys::leave(init.settle(process, serving).map_or(125, |()| init.run()))
+            let mut init =
+                Init { before, signals, command: Pid::from_raw(child), turn: 0, copies: Vec::new() };
+            // Never dropped: most of what it owns was closed by number when it settled.
+            let status = init.settle(process, serving).map_or(125, |()| init.run());
+            sys::leave(status)
         }
     }
 }
@@ -93,7 +96,7 @@ impl Init {
 
     /// Ends when the command or the monitor has ended. As process 1 of a PID namespace that is the end of
     /// everything in it (pid_namespaces(7)).
-    fn run(mut self) -> i32 {
+    fn run(&mut self) -> i32 {
         loop {
             let mut watched = [
                 PollFd::new(self.before.link.as_fd(), PollFlags::POLLIN),

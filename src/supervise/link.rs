@@ -94,7 +94,9 @@ impl Link {
         let mut bytes = [0; SIZE];
         loop {
             match recv(&self.0, &mut bytes[..], RecvFlags::empty()) {
-                Err(rustix::io::Errno::INTR) => {}
+                // Told once, of an end that left something unread behind; what that end said last comes after it
+                // (unix(7)).
+                Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNRESET) => {}
                 Ok((count, _)) => return Message::decode(bytes.get(..count)?),
                 Err(_) => return None,
             }
@@ -134,6 +136,17 @@ mod tests {
             assert_eq!(b.receive(), Some(message));
         }
         drop(a);
+        assert_eq!(b.receive(), None);
+    }
+
+    #[test]
+    fn the_last_word_arrives_also_from_an_end_that_has_not_listened() {
+        let (a, b) = pair().unwrap();
+        let (a, b) = (Link::new(a), Link::new(b));
+        b.send(Message::Signal(15)).unwrap();
+        a.send(Message::Killed(15)).unwrap();
+        drop(a);
+        assert_eq!(b.receive(), Some(Message::Killed(15)));
         assert_eq!(b.receive(), None);
     }
 
