@@ -520,6 +520,20 @@ fn each_answer_names_its_rule_and_the_option_that_changes_it() {
 }
 
 #[test]
+fn what_holds_a_narrowed_part_is_writable_only_where_it_was() {
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        for name in ["w/part", "w/part/deep", "w/part/deep/er"] {
+            scratch.dir(name);
+        }
+        for (option, writable) in [("--seal", false), ("--ro", false), ("--rw", true)] {
+            let answer = one(&scratch, &[option, "part", "--ro", "part/deep/er"], "part/deep");
+            assert_eq!(answer["writable"], writable, "{who:?} {option}: {answer}");
+        }
+    }
+}
+
+#[test]
 fn a_rule_of_a_policy_file_is_cited_by_file_and_line() {
     for who in EVERYONE {
         let scratch = Scratch::new(who);

@@ -284,7 +284,11 @@ impl View {
         for place in self.places().filter(inside).filter(|place| place.backing != Backing::Lifted) {
             let below = |root: &&PathBuf| place.path.starts_with(root) && place.path != **root;
             let Some(root) = roots.iter().filter(below).max() else { continue };
-            pins.extend(place.path.ancestors().skip(1).take_while(|above| above != root).map(Path::to_owned));
+            let between = place.path.ancestors().skip(1).take_while(|above| above != root);
+            // In what cannot be written nothing is renamed.
+            let writable =
+                |path: &&Path| self.nearest(path).is_none_or(|entry| entry.place.access == Access::Write);
+            pins.extend(between.filter(writable).map(Path::to_owned));
         }
         for path in pins {
             self.found(path, Access::Write, "holds what is narrowed or hidden: cannot be renamed away");
