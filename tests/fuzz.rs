@@ -2,7 +2,7 @@
 //!
 //!     CONFINE_FUZZ_SECONDS=600 cargo test --locked --test fuzz -- --nocapture [NAME]
 //!
-//! A few seconds each unless told. Every run has another seed and prints it; CONFINE_FUZZ_SEED takes it again. What
+//! A few seconds each unless told. The seed is fixed and printed; CONFINE_FUZZ_SEED=$RANDOM tries others. What
 //! failed is printed as bytes, to become a test of its own beside the code. The functions take bytes and panic, which
 //! is what libFuzzer and its like want too.
 //!
