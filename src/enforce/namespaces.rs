@@ -10,7 +10,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::{Pid, pause};
+use nix::unistd::{Pid, getpid, getppid, pause};
 
 use crate::error::{Error, Result};
 use crate::sys;
@@ -118,9 +118,11 @@ pub fn raise_loopback() -> io::Result<()> {
 pub fn nobody_map() -> io::Result<OwnedFd> {
     const NOBODY: &str = "0 65534 1\n1 1 65533\n65535 65535 4294901760\n";
     let (mut ready, ready_end) = io::pipe()?;
+    let parent = getpid();
     let child = sys::fork(move || {
         let mut ready_end = ready_end;
-        let gone = set_pdeathsig(Some(Signal::SIGKILL)).is_err();
+        // Who has gone before this call sends no signal any more.
+        let gone = set_pdeathsig(Some(Signal::SIGKILL)).is_err() || getppid() != parent;
         // By the name that it has in this /proc: in a new PID namespace fork(2) tells another number, which here is
         // some process of the host (pid_namespaces(7), "/proc and PID namespaces").
         let told = fs::read_link("/proc/self").and_then(|own| {

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
-use nix::unistd::{Pid, pause};
+use nix::unistd::{Pid, getpid, getppid, pause};
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use rustix::thread::set_no_new_privs;
 use seccompiler::sock_filter;
@@ -39,9 +39,12 @@ pub fn probe() -> Abilities {
 
 fn attempt() -> io::Result<Abilities> {
     let (mut told, tell) = io::pipe()?;
+    let parent = getpid();
     let child = Pid::from_raw(sys::fork(move || {
         let mut tell = tell;
-        if set_pdeathsig(Some(Signal::SIGKILL)).is_err() || set_no_new_privs(true).is_err() {
+        // Who has gone before the first call sends no signal any more.
+        let alone = set_pdeathsig(Some(Signal::SIGKILL)).is_err() || getppid() != parent;
+        if alone || set_no_new_privs(true).is_err() {
             return 1;
         }
         let listener = sys::install_listening_filter(&ALLOW_ALL);
