@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Stat, fstat};
+use rustix::fs::fstat;
 
 use super::caller::{Caller, account};
 use super::mounted::mount_of;
@@ -53,23 +53,36 @@ fn settled(path: &Path) -> (PathBuf, Option<Traced>) {
     (canonical, Some(found))
 }
 
+/// Where an object was found: the device of its file system, and the mount that it was reached by.
+pub struct Found {
+    device: u64,
+    mount: Option<u64>,
+}
+
+impl Found {
+    pub fn of(fd: &OwnedFd, device: u64) -> Found {
+        Found { device, mount: mount_of(fd) }
+    }
+}
+
 /// A canonical path with the names that it has through other mounts, looked up only for what could be one.
 struct Known {
     path: PathBuf,
-    nearest: Option<(u64, Option<u64>)>,
+    nearest: Option<Found>,
     names: Option<Vec<PathBuf>>,
 }
 
 impl Known {
     fn new(path: &Path) -> Known {
         let (path, found) = settled(path);
-        let nearest = found.and_then(|found| Some((fstat(&found.fd).ok()?.st_dev, mount_of(&found.fd))));
+        let nearest = found.and_then(|found| Some(Found::of(&found.fd, fstat(&found.fd).ok()?.st_dev)));
         Known { path, nearest, names: None }
     }
 
     /// Those that may matter for this object: another mount shows the same file system.
-    fn names(&mut self, found: &OwnedFd, on: u64) -> Result<&[PathBuf]> {
-        let elsewhere = self.nearest.is_some_and(|(device, mount)| device == on && mount != mount_of(found));
+    fn names(&mut self, found: &Found) -> Result<&[PathBuf]> {
+        let other = |near: &Found| near.device == found.device && near.mount != found.mount;
+        let elsewhere = self.nearest.as_ref().is_some_and(other);
         if !elsewhere {
             return Ok(std::slice::from_ref(&self.path));
         }
@@ -80,9 +93,8 @@ impl Known {
     }
 
     /// Whether it holds the object, or lies in it.
-    fn meets(&mut self, found: &Traced, stat: &Stat) -> Result<bool> {
-        let path: &Path = &found.path;
-        let names = self.names(&found.fd, stat.st_dev)?;
+    fn meets(&mut self, path: &Path, found: &Found) -> Result<bool> {
+        let names = self.names(found)?;
         if names.iter().any(|name| name.starts_with(path) || path.starts_with(name)) {
             return Ok(true);
         }
@@ -105,12 +117,8 @@ impl Own {
     }
 
     /// HOME, by each name that it may have as seen from this object.
-    pub fn homes(&mut self, found: &OwnedFd, stat: &Stat) -> Result<&[PathBuf]> {
-        self.homes_for(found, stat.st_dev)
-    }
-
-    pub fn homes_for(&mut self, found: &OwnedFd, on: u64) -> Result<&[PathBuf]> {
-        self.home.names(found, on)
+    pub fn homes(&mut self, found: &Found) -> Result<&[PathBuf]> {
+        self.home.names(found)
     }
 
     /// A command that writes where policy is read from says what a later run may do.
@@ -119,24 +127,24 @@ impl Own {
         policy: &Policy,
         caller: &Caller,
         named: &Path,
-        root: &Traced,
-        stat: &Stat,
+        root: &Path,
+        found: &Found,
     ) -> Result<()> {
-        let homes = self.home.names(&root.fd, stat.st_dev)?;
-        let above_home = homes.iter().any(|home| home.starts_with(&root.path));
+        let homes = self.home.names(found)?;
+        let above_home = homes.iter().any(|home| home.starts_with(root));
         // Whoever hands out the home directory hands out what the user's programs run by themselves.
         if above_home && policy.shell.is_none() && policy.allow.contains(&Allowance::BroadWorkspace) {
             return Ok(());
         }
         // The password file is read only where its home could be another one.
-        let by_account = !homes.iter().any(|home| root.path.starts_with(home)) || above_home;
+        let by_account = !homes.iter().any(|home| root.starts_with(home)) || above_home;
         if self.configuration.as_ref().is_none_or(|(whole, _)| by_account && !whole) {
             let places = configuration(caller, by_account);
             let places = places.iter().map(|place| Known::new(place)).collect();
             self.configuration = Some((by_account, places));
         }
         for place in self.configuration.iter_mut().flat_map(|(_, places)| places) {
-            if place.meets(root, stat)? {
+            if place.meets(root, found)? {
                 return Err(Error::usage(format!(
                     "{} overlaps {}, where policy is read from: not where commands can write",
                     show(named.as_os_str()),

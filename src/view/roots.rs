@@ -9,7 +9,7 @@ use super::caller::Caller;
 use super::danger::danger;
 use super::mounted::Mounts;
 use super::never::Never;
-use super::own::{self, Own};
+use super::own::{self, Found, Own};
 use super::trace::{Traced, file_type, object, trace, trace_present};
 use super::ways::Ways;
 use super::{Access, Backing, Origin, Place, Source, View, cannot_show, scan, system};
@@ -70,9 +70,10 @@ pub fn resolve(
         if file_type(&stat) != FileType::Directory {
             return Err(Error::usage(format!("--workspace {}: not a directory", show(named.as_os_str()))));
         }
-        refuse_broad(policy, own.homes(&traced.fd, &stat)?, named, &traced.path)?;
+        let found = Found::of(&traced.fd, stat.st_dev);
+        refuse_broad(policy, own.homes(&found)?, named, &traced.path)?;
         if !policy.read_only {
-            own.refuse(policy, caller, named, &traced, &stat)?;
+            own.refuse(policy, caller, named, &traced.path, &found)?;
         }
         let access = if policy.read_only { FileAccess::Read } else { FileAccess::Write };
         let by = asked_by(policy, "workspace", named);
@@ -117,8 +118,9 @@ pub fn resolve(
                     )));
                 }
             }
-            refuse_broad(policy, own.homes(&traced.fd, &stat)?, &rule.path, &traced.path)?;
-            own.refuse(policy, caller, &rule.path, &traced, &stat)?;
+            let found = Found::of(&traced.fd, stat.st_dev);
+            refuse_broad(policy, own.homes(&found)?, &rule.path, &traced.path)?;
+            own.refuse(policy, caller, &rule.path, &traced.path, &found)?;
         }
         if rule.access == FileAccess::Seal && file_type(&stat) != FileType::Directory {
             return Err(Error::usage(format!("{option} {}: not a directory", show(rule.path.as_os_str())))
@@ -144,7 +146,7 @@ pub fn resolve(
     refuse_planted_links(&asked, home)?;
     refuse_policy_inside(policy, caller, &asked)?;
     for Asked { root, homes, .. } in &mut asked {
-        let names = own.homes_for(&root.fd, root.object.0)?;
+        let names = own.homes(&Found::of(&root.fd, root.object.0))?;
         homes.extend(names.iter().filter(|home| home.starts_with(&root.path)).cloned());
     }
     if let Some(state) = &policy.state {
