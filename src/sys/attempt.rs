@@ -62,16 +62,6 @@ pub fn seize(pid: libc::pid_t) -> io::Result<()> {
     check(unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, nothing, nothing) }).map(drop)
 }
 
-/// Another process's memory, process_vm_readv(2).
-pub fn read_memory(pid: libc::pid_t, address: u64, into: &mut [u8]) -> io::Result<usize> {
-    let here = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    let there = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: into.len() };
-    // SAFETY: the kernel writes into `here` alone, which is the borrowed slice; `there` is never followed in this
-    // process.
-    check(unsafe { libc::process_vm_readv(pid, &here, 1, &there, 1, 0) } as libc::c_long)
-        .map(|read| read as usize)
-}
-
 /// Types one byte into a terminal, ioctl_tty(2) TIOCSTI. The request is an int: the kernel cuts off what a register
 /// holds above it, so `high` must make no difference.
 pub fn type_into(terminal: BorrowedFd<'_>, byte: u8, high: u64) -> io::Result<()> {

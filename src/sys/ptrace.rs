@@ -68,7 +68,7 @@ pub fn event_message(thread: i32) -> io::Result<u64> {
     Ok(message)
 }
 
-/// Copies from its memory, process_vm_readv(2); less than asked for where no more is mapped.
+/// Copies from the memory of another process, traced or not, process_vm_readv(2); less than asked for where no more is mapped.
 pub fn read(thread: i32, address: u64, to: &mut [u8]) -> io::Result<usize> {
     let local = libc::iovec { iov_base: to.as_mut_ptr().cast(), iov_len: to.len() };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: to.len() };

@@ -84,14 +84,15 @@ const SECRET_NAMES: &[(Name, &str)] = &[
     (Name::Ends("_history"), "what was typed"),
 ];
 
-enum Name {
+/// A pattern for the last component of a path.
+pub enum Name {
     Is(&'static str),
     Ends(&'static str),
     Begins(&'static str),
 }
 
 impl Name {
-    fn matches(&self, name: &str) -> bool {
+    pub fn matches(&self, name: &str) -> bool {
         match self {
             Name::Is(whole) => name == *whole,
             Name::Ends(end) => name.len() > end.len() && name.ends_with(end),

@@ -45,37 +45,46 @@ pub fn note(view: &mut View) -> Result<()> {
     Ok(())
 }
 
-/// Each name once: it stands there for every connection that was accepted.
+/// Each absolute path once: it stands there for every connection that was accepted.
 pub fn listed() -> Result<BTreeSet<PathBuf>> {
     let list = read_proc(LIST).map_err(|error| Error::path("read", LIST, error))?;
-    Ok(names(&list).collect())
+    Ok(paths(&list).map(Path::to_owned).collect())
 }
 
-/// The last column of each entry, where it is an absolute path. Names hold any byte but NUL, and the kernel shows all
-/// as they are: the fixed columns are counted off from the left, and what does not begin as an entry does goes on with
-/// the name before it.
-fn names(list: &[u8]) -> impl Iterator<Item = PathBuf> {
+fn paths(list: &[u8]) -> impl Iterator<Item = &Path> {
+    names(list).map(|name| Path::new(OsStr::from_bytes(name))).filter(|path| path.is_absolute())
+}
+
+/// The last column of each entry that has one; abstract names begin with `@` there. Names hold any byte but NUL, and
+/// the kernel shows all as they are: the fixed columns are counted off from the left, and what does not begin as an
+/// entry does goes on with the name before it.
+pub fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     const COLUMNS: usize = 7;
-    let mut entries: Vec<Vec<u8>> = Vec::new();
-    for line in list.strip_suffix(b"\n").unwrap_or(list).split(|&byte| byte == b'\n').skip(1) {
-        match entries.last_mut().filter(|_| !begins(line)) {
-            None => entries.push(line.to_owned()),
-            Some(name) => {
-                name.push(b'\n');
-                name.extend_from_slice(line);
+    let mut left = after_line(list);
+    let entries = std::iter::from_fn(move || {
+        let begun = left;
+        while !left.is_empty() {
+            left = after_line(left);
+            if begins(left) {
+                break;
             }
         }
-    }
-    entries.into_iter().filter_map(|entry| {
-        let mut rest = entry.as_slice();
+        let entry = &begun[..begun.len() - left.len()];
+        (!entry.is_empty()).then(|| entry.strip_suffix(b"\n").unwrap_or(entry))
+    });
+    entries.filter_map(|entry| {
+        let mut rest = entry;
         for _ in 0..COLUMNS {
             let start = rest.iter().position(|&byte| byte != b' ')?;
             let length = rest[start..].iter().position(|&byte| byte == b' ')?;
             rest = &rest[start + length..];
         }
-        let path = Path::new(OsStr::from_bytes(rest.strip_prefix(b" ")?));
-        path.is_absolute().then(|| path.to_owned())
+        rest.strip_prefix(b" ")
     })
+}
+
+fn after_line(text: &[u8]) -> &[u8] {
+    text.iter().position(|&byte| byte == b'\n').map_or(&[], |end| &text[end + 1..])
 }
 
 /// An address in hexadecimal, a colon, and a count of references (unix_seq_show in net/unix/af_unix.c).
@@ -102,10 +111,10 @@ mod tests {
             ffff: 00000002 00000000 00010000 0001 01    46 @abstract\n\
             ffff: 00000002 00000000 00010000 0001 01 12346 rel.sock\n\
             ffff: 00000003 00000000 00000000 0001 03  9922\n";
-        assert_eq!(names(list).collect::<Vec<_>>(), [PathBuf::from("/run/a b.sock")]);
+        assert_eq!(paths(list).collect::<Vec<_>>(), [Path::new("/run/a b.sock")]);
         let list = b"Num       RefCount Protocol Flags    Type St Inode Path\n\
             ffff: 00000002 00000000 00010000 0001 01 12345 /run/a\nb:\n\n\
             ffff: 00000002 00000000 00010000 0001 01    46 /run/c\n";
-        assert_eq!(names(list).collect::<Vec<_>>(), ["/run/a\nb:\n", "/run/c"].map(PathBuf::from));
+        assert_eq!(paths(list).collect::<Vec<_>>(), ["/run/a\nb:\n", "/run/c"].map(Path::new));
     }
 }

@@ -168,8 +168,9 @@ fn open_by_steps(path: &Path) -> rustix::io::Result<OwnedFd> {
     Ok(here)
 }
 
-/// Without `.`, `..` and doubled slashes. Right only where no component is a link, which the open proves.
-fn normalise(path: &Path) -> PathBuf {
+/// An absolute path without `.`, `..` and doubled slashes. Right only where no component is a link: whoever opens it
+/// learns that, and to others it is the name that was given.
+pub fn normalise(path: &Path) -> PathBuf {
     let mut plain = PathBuf::from("/");
     for component in path.components() {
         match component {

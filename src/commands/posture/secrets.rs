@@ -12,6 +12,7 @@ use super::{Findings, Rule, Setup, Severity};
 use crate::error::show;
 use crate::view::caller::read_bounded;
 use crate::view::control::is_unpacked;
+use crate::view::danger::Name;
 use crate::view::sockets::{self, RESOLVE_UNIX_ABI};
 use crate::view::system;
 
@@ -52,12 +53,6 @@ struct Row {
     contents: Contents,
     rule: &'static Rule,
     what: &'static str,
-}
-
-enum Name {
-    Is(&'static str),
-    Ends(&'static str),
-    Begins(&'static str),
 }
 
 enum Contents {
@@ -223,16 +218,6 @@ fn head(path: &Path, found: &Metadata) -> Option<String> {
     // Larger files of these names are something else.
     let bytes = if found.len() <= HEAD { read_bounded(path, HEAD).ok()? } else { return None };
     Some(String::from_utf8_lossy(&bytes).to_ascii_lowercase())
-}
-
-impl Name {
-    fn matches(&self, name: &str) -> bool {
-        match self {
-            Name::Is(whole) => name == *whole,
-            Name::Ends(end) => name.len() > end.len() && name.ends_with(end),
-            Name::Begins(start) => name.len() > start.len() && name.starts_with(start),
-        }
-    }
 }
 
 impl Contents {

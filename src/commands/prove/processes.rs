@@ -14,7 +14,7 @@ use rustix::process::{
 use super::aims::Aims;
 use super::files::nothing;
 use super::rows::Tried;
-use crate::sys::{self, attempt};
+use crate::sys::{self, attempt, ptrace};
 
 /// As long as the victim's secret at least.
 const LENGTH: usize = 64;
@@ -50,7 +50,7 @@ pub fn trace(aims: &Aims) -> Tried {
 
 pub fn read_memory(aims: &Aims) -> Tried {
     let mut bytes = vec![0; LENGTH];
-    let read = attempt::read_memory(aims.at.victim, aims.at.address, &mut bytes)?;
+    let read = ptrace::read(aims.at.victim, aims.at.address, &mut bytes)?;
     bytes.truncate(read);
     Ok(bytes)
 }

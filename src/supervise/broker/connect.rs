@@ -67,7 +67,7 @@ fn ends_connection(address: &[u8]) -> bool {
 
 /// What a `sockaddr_in` or `sockaddr_in6` says (ip(7), ipv6(7)). The shortest that the kernel takes: the whole of the
 /// one, and the other without its last field (SIN6_LEN_RFC2133).
-fn endpoint(address: &[u8]) -> rustix::io::Result<SocketAddr> {
+pub fn endpoint(address: &[u8]) -> rustix::io::Result<SocketAddr> {
     let family = address.get(..2).ok_or(Errno::INVAL)?;
     let port = address.get(2..4).and_then(|port| port.try_into().ok()).ok_or(Errno::INVAL)?;
     let host = if family == AddressFamily::INET.as_raw().to_ne_bytes() && address.len() >= 16 {

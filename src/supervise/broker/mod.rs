@@ -28,6 +28,7 @@ use rustix::io::Errno;
 
 use crate::enforce::seccomp::{self, Arch};
 use crate::sys::{self, Notification};
+pub use connect::endpoint;
 use connecting::Connecting;
 pub use scope::{Internet, Scope};
 pub use seat::{Seat, Serving};

@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 
@@ -13,6 +12,8 @@ use super::calls::{Call, Reaches};
 use super::judge::{Denial, Judge, Object};
 use super::names::absolute;
 use crate::enforce::seccomp::Inet;
+use crate::supervise::broker::endpoint;
+use crate::view::sockets;
 
 impl Judge {
     pub(super) fn address(
@@ -27,7 +28,7 @@ impl Judge {
         if i32::from(family) == libc::AF_UNIX {
             return self.local(thread, reaches, bytes.get(2..)?, errno);
         }
-        let address = internet(family.into(), bytes)?;
+        let address = endpoint(bytes).ok()?;
         let datagram = fs::read_link(format!("/proc/{thread}/fd/{}", call.int(0)))
             .ok()
             .and_then(|name| self.sockets.get(&name).copied())
@@ -95,7 +96,7 @@ impl Judge {
         };
         // One that nobody serves is refused outside as well.
         let list = fs::read(format!("/proc/{}/net/unix", self.caller)).unwrap_or_default();
-        let lives = list.split(|&byte| byte == b'\n').any(|line| line.ends_with(&key));
+        let lives = sockets::names(&list).any(|name| name == key);
         let layer = match errno {
             EACCES | EPERM => "Landlock",
             _ if self.viewed => "view: covered",
@@ -108,14 +109,4 @@ impl Judge {
             advice: Advice::nothing(OUT_OF_REACH).but("a socket: who serves it acts for the command"),
         })
     }
-}
-
-fn internet(family: i32, bytes: &[u8]) -> Option<SocketAddr> {
-    let port = u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?);
-    let ip: IpAddr = match family {
-        libc::AF_INET => Ipv4Addr::from(<[u8; 4]>::try_from(bytes.get(4..8)?).ok()?).into(),
-        libc::AF_INET6 => Ipv6Addr::from(<[u8; 16]>::try_from(bytes.get(8..24)?).ok()?).into(),
-        _ => return None,
-    };
-    Some(SocketAddr::new(ip, port))
 }

@@ -3,10 +3,11 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use super::calls::Call;
 use crate::sys::ptrace;
+use crate::view::trace::normalise;
 
 /// The smallest of all architectures.
 const PAGE: u64 = 4096;
@@ -31,18 +32,7 @@ pub fn absolute(thread: i32, directory: i32, path: &OsStr) -> Option<PathBuf> {
         fd => fs::read_link(format!("/proc/{thread}/fd/{fd}")).ok()?,
     };
     let whole = base.join(path);
-    if !whole.is_absolute() {
-        return None;
-    }
-    let mut plain = PathBuf::from("/");
-    for part in whole.components() {
-        match part {
-            Component::Normal(part) => plain.push(part),
-            Component::ParentDir => _ = plain.pop(),
-            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
-        }
-    }
-    Some(plain)
+    whole.is_absolute().then(|| normalise(&whole))
 }
 
 /// As much as there is: what follows a string may not be mapped, and the kernel copies whole pieces.

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags, openat2, statx};
 use rustix::io::Errno;
@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use super::{Kind, Mark, Root, Snapshot, Unseen, settings};
 use crate::error::describe;
 use crate::view::control::{FILES, GIT, is_unpacked};
+use crate::view::trace::normalise;
 
 /// Of a longer file only so much is read; its size and times tell of the rest.
 const READ: u64 = 1 << 20;
@@ -236,9 +237,8 @@ impl<'a> Look<'a> {
                 "path" => (git.as_path(), INCLUDED),
                 _ => continue,
             };
-            if let Some(path) = plain(&base.join(value)) {
-                self.named.push((path, reason));
-            }
+            // A link on the way is met where the path is looked at.
+            self.named.push((normalise(&base.join(value)), reason));
         }
     }
 
@@ -270,19 +270,6 @@ impl<'a> Look<'a> {
             self.snapshot.unseen.push(Unseen { path, reason: describe(&error) });
         }
     }
-}
-
-/// Without `.` and `..`: a link on the way is met where the path is looked at.
-fn plain(path: &Path) -> Option<PathBuf> {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(plain.pop()),
-            Component::CurDir => {}
-            part => plain.push(part),
-        }
-    }
-    plain.is_absolute().then_some(plain)
 }
 
 /// Whether a row of the table begins with this name.
