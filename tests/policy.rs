@@ -5,7 +5,7 @@ mod common;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use common::*;
 use serde_json::Value;
@@ -19,27 +19,13 @@ fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// A profile of the user's own.
-fn profile(scratch: &Scratch, name: &str, text: &str) -> PathBuf {
-    for dir in ["home/.config", "home/.config/confine", "home/.config/confine/profiles"] {
-        scratch.dir(dir);
-    }
-    scratch.file(&format!("home/.config/confine/profiles/{name}.toml"), text)
-}
-
-fn refused(outcome: &Outcome, words: &[&str]) -> bool {
-    outcome.code() == Some(125)
-        && outcome.out.is_empty()
-        && words.iter().all(|word| outcome.err.contains(word))
-}
-
 #[test]
 fn a_profile_is_the_users_own_before_a_built_in_one() {
     for who in EVERYONE {
         let scratch = Scratch::new(who);
         let strict = || Run::confined(&scratch).options(["--profile", "read-only"]).shell("touch made");
         assert!(!strict().ok(), "the built-in one shows the workspace read-only");
-        profile(&scratch, "read-only", "max-procs = 99\n");
+        scratch.profile("read-only", "max-procs = 99\n");
         let own = strict();
         assert!(own.ok() && scratch.path("w/made").exists(), "{}", own.tell());
         let elsewhere = scratch.dir("elsewhere");
@@ -120,7 +106,7 @@ fn a_file_that_others_could_have_written_is_not_believed() {
             findings.claim(twin.out == "yes\n", || format!("{who:?}: before {what}: {}", twin.tell()));
             change(&scratch, &file);
             let outcome = run();
-            findings.claim(refused(&outcome, words), || format!("{who:?}: {what}: {}", outcome.tell()));
+            findings.claim(outcome.refused(words), || format!("{who:?}: {what}: {}", outcome.tell()));
         }
     }
     findings.settle();
@@ -142,10 +128,13 @@ fn a_file_below_a_sticky_directory_or_behind_an_own_link_is_believed() {
         }
         // Without the bit others could put a directory of theirs in its place.
         mode(&shared, 0o777);
-        assert!(refused(
-            &Run::confined(&scratch).option("--policy").option(&file).shell("true"),
-            &["others can write"]
-        ));
+        assert!(
+            Run::confined(&scratch)
+                .option("--policy")
+                .option(&file)
+                .shell("true")
+                .refused(&["others can write"])
+        );
     }
 }
 
@@ -176,7 +165,7 @@ fn a_file_where_commands_can_write_is_not_believed() {
             ("in --state", &kept, &[state, &kept_dir], "where commands can write"),
         ] {
             let outcome = run(file, more);
-            findings.claim(refused(&outcome, &[words]), || format!("{who:?}: {what}: {}", outcome.tell()));
+            findings.claim(outcome.refused(&[words]), || format!("{who:?}: {what}: {}", outcome.tell()));
         }
         let twin = run(&outside, &[]);
         findings.claim(twin.out == "yes\n", || format!("{who:?}: outside: {}", twin.tell()));
@@ -187,7 +176,7 @@ fn a_file_where_commands_can_write_is_not_believed() {
         scratch.file("w/confine/profiles/strict.toml", "git = 'free'\n");
         let configured = Run::confined(&scratch).env("XDG_CONFIG_HOME", scratch.workspace());
         let outcome = configured.options(["--profile", "strict"]).shell("true");
-        findings.claim(refused(&outcome, &["where policy is read from"]), || outcome.tell());
+        findings.claim(outcome.refused(&["where policy is read from"]), || outcome.tell());
     }
     findings.settle();
 }
@@ -215,13 +204,13 @@ fn where_policy_is_read_from_is_no_writable_root() {
         let mut claim = |what: &str, outcome: Outcome, allowed: bool| {
             let right = match allowed {
                 true => outcome.out == "ran\n",
-                false => refused(&outcome, &["where policy is read from"]),
+                false => outcome.refused(&["where policy is read from"]),
             };
             findings.claim(right, || format!("{who:?}: {what}: {}", outcome.tell()));
         };
         claim("missing yet", run(&["-w", &config], None), false);
         claim("--rw", run(&["--rw", &config], None), false);
-        profile(&scratch, "mine", "");
+        scratch.profile("mine", "");
         claim("above it", run(&["-w", &config], None), false);
         claim("itself", run(&["--rw", &path("home/.config/confine")], None), false);
         claim("in it", run(&["--rw", &path("home/.config/confine/profiles")], None), false);
@@ -251,7 +240,7 @@ fn where_policy_is_read_from_is_no_writable_root() {
             let outcome = Run::confined(&scratch).option("--policy").option(&file).shell("echo $SAID");
             let right = match believed {
                 true => outcome.out == "yes\n",
-                false => refused(&outcome, &["where commands can write"]),
+                false => outcome.refused(&["where commands can write"]),
             };
             findings.claim(right, || format!("{who:?}: state: {}", outcome.tell()));
         }
@@ -290,10 +279,10 @@ fn a_bad_file_stops_the_run_with_file_line_key_and_what_is_near() {
         ("ro = ['../x']\n", &["neither absolute nor below"]),
         ("profile = 'mine'\n", &["is based on itself"]),
     ] {
-        profile(&scratch, "mine", text);
+        scratch.profile("mine", text);
         let outcome = Run::confined(&scratch).options(["--profile", "mine"]).shell("echo ran");
         let lines = outcome.err.lines().count();
-        findings.claim(refused(&outcome, words) && lines <= 2, || format!("{text:?}: {}", outcome.tell()));
+        findings.claim(outcome.refused(words) && lines <= 2, || format!("{text:?}: {}", outcome.tell()));
     }
     for (name, words) in [
         ("stirct", "did you mean 'strict'?"),
@@ -302,7 +291,7 @@ fn a_bad_file_stops_the_run_with_file_line_key_and_what_is_near() {
         ("", "not a plain name"),
     ] {
         let outcome = Run::confined(&scratch).options(["--profile", name]).shell("echo ran");
-        findings.claim(refused(&outcome, &[words]), || format!("{name:?}: {}", outcome.tell()));
+        findings.claim(outcome.refused(&[words]), || format!("{name:?}: {}", outcome.tell()));
     }
     findings.settle();
 }
@@ -322,11 +311,11 @@ fn no_message_shows_the_value_of_a_variable() {
         ("env = ['TOKEN=%'\n", None),
         ("env = ['TOKEN=%']\n", Some(format!("{SENTINEL}\n"))),
     ] {
-        profile(&scratch, "mine", &text.replace('%', SENTINEL));
+        scratch.profile("mine", &text.replace('%', SENTINEL));
         let outcome = Run::confined(&scratch).options(["--profile", "mine"]).shell("echo $TOKEN");
         match out {
             Some(out) => findings.claim(outcome.out == out, || outcome.tell()),
-            None => findings.claim(refused(&outcome, &[]) && !outcome.err.contains(SENTINEL), || {
+            None => findings.claim(outcome.refused(&[]) && !outcome.err.contains(SENTINEL), || {
                 format!("{text:?}: {}", outcome.tell())
             }),
         }
@@ -362,7 +351,7 @@ fn nonsense_of_every_size_is_refused_in_one_line_and_soon() {
         }
         texts.push(text);
     }
-    let path = profile(&scratch, "mine", "");
+    let path = scratch.profile("mine", "");
     let mut findings = Findings::default();
     for (index, text) in texts.iter().enumerate() {
         fs::write(&path, text).unwrap();
@@ -381,7 +370,7 @@ fn nonsense_of_every_size_is_refused_in_one_line_and_soon() {
 fn the_line_wins_over_the_file_over_the_profile() {
     for who in EVERYONE {
         let scratch = Scratch::new(who);
-        profile(&scratch, "mine", "env = ['A=profile', 'B=profile', 'C=profile']\nprofile = 'read-only'\n");
+        scratch.profile("mine", "env = ['A=profile', 'B=profile', 'C=profile']\nprofile = 'read-only'\n");
         let file = scratch.file("outside/p.toml", "env = ['A=file', 'B=file']\n");
         let run = || Run::confined(&scratch).options(["--profile", "mine", "--policy"]).option(&file);
         let outcome = run().options(["--env", "A=line"]).shell("echo $A $B $C; touch made");
@@ -389,7 +378,7 @@ fn the_line_wins_over_the_file_over_the_profile() {
         assert!(!outcome.ok() && !scratch.path("w/made").exists(), "the base shows the workspace read-only");
         // A path that a profile hides, the line shows, by another spelling.
         let secret = scratch.file("w/secret", "hidden text\n");
-        profile(&scratch, "mine", &format!("hide = ['{}']\n", secret.display()));
+        scratch.profile("mine", &format!("hide = ['{}']\n", secret.display()));
         let hidden = Run::confined(&scratch).options(["--profile", "mine"]).shell("cat secret; echo ran");
         assert_eq!(hidden.out, "ran\n", "{}", hidden.tell());
         let shown = Run::confined(&scratch)
@@ -397,12 +386,12 @@ fn the_line_wins_over_the_file_over_the_profile() {
             .shell("cat secret");
         assert_eq!(shown.out, "hidden text\n", "{}", shown.tell());
         // What is hidden on every machine need not be on this one; what is shown must.
-        profile(&scratch, "mine", "hide = ['~/nowhere']\n");
+        scratch.profile("mine", "hide = ['~/nowhere']\n");
         assert!(Run::confined(&scratch).options(["--profile", "mine"]).shell("true").ok());
-        profile(&scratch, "mine", "ro = ['~/nowhere']\n");
+        scratch.profile("mine", "ro = ['~/nowhere']\n");
         let absent = Run::confined(&scratch).options(["--profile", "mine"]).shell("true");
-        assert!(refused(&absent, &["nowhere"]), "{}", absent.tell());
-        profile(&scratch, "mine", "ro = ['~/key']\n");
+        assert!(absent.refused(&["nowhere"]), "{}", absent.tell());
+        scratch.profile("mine", "ro = ['~/key']\n");
         scratch.file("home/key", "the key\n");
         assert_eq!(
             Run::confined(&scratch).options(["--profile", "mine"]).shell("cat ~/key").out,
@@ -466,9 +455,9 @@ fn explain_shows_a_profile_itself() {
         let object: Value = serde_json::from_str(&explain(&["--json", "--profile", name]).out).unwrap();
         assert_eq!((object["version"].clone(), object["profile"].clone()), (1.into(), name.into()));
     }
-    let path = profile(&scratch, "mine", "max-procs = 5\n");
+    let path = scratch.profile("mine", "max-procs = 5\n");
     assert!(explain(&["--profile", "mine"]).out.contains(&path.display().to_string()));
-    assert!(refused(&explain(&["--profile", "other"]), &["no profile 'other'"]));
+    assert!(explain(&["--profile", "other"]).refused(&["no profile 'other'"]));
 }
 
 #[test]

@@ -4,24 +4,9 @@
 mod common;
 
 use std::fs;
-use std::path::PathBuf;
 
 use common::scratch::copy;
 use common::*;
-
-/// A profile of the user's own.
-fn profile(scratch: &Scratch, name: &str, text: &str) -> PathBuf {
-    for dir in ["home/.config", "home/.config/confine", "home/.config/confine/profiles"] {
-        scratch.dir(dir);
-    }
-    scratch.file(&format!("home/.config/confine/profiles/{name}.toml"), text)
-}
-
-fn refused(outcome: &Outcome, words: &[&str]) -> bool {
-    outcome.code() == Some(125)
-        && outcome.out.is_empty()
-        && words.iter().all(|word| outcome.err.contains(word))
-}
 
 const LINE: &str =
     "never-waive = [\"alias-free\"]\nnever-allow = [\"net=host\", \"git=free\", \"profile=build\"]\n";
@@ -60,9 +45,9 @@ fn the_administrators_line_holds_for_everybody() {
             let run = with_etc(Run::confined(&scratch), &[("policy.toml", system)], "");
             as_who(&scratch, run).options(options).shell("echo $A")
         };
-        profile(&scratch, "mine", "waive = ['alias-free']\n");
-        profile(&scratch, "based", "profile = 'build'\n");
-        profile(&scratch, "further", "profile = 'based'\n");
+        scratch.profile("mine", "waive = ['alias-free']\n");
+        scratch.profile("based", "profile = 'build'\n");
+        scratch.profile("further", "profile = 'based'\n");
         let named = scratch.file("outside/named.toml", "profile = 'build'\n").display().to_string();
         for (options, words) in [
             (
@@ -81,8 +66,7 @@ fn the_administrators_line_holds_for_everybody() {
             (&["--policy", &named], "--profile 'build' of '"),
         ] {
             let outcome = run(options, LINE);
-            findings
-                .claim(refused(&outcome, &[words]), || format!("{who:?}: {options:?}: {}", outcome.tell()));
+            findings.claim(outcome.refused(&[words]), || format!("{who:?}: {options:?}: {}", outcome.tell()));
             let twin = run(options, "# nothing\n");
             findings.claim(twin.ok(), || format!("{who:?}: twin of {options:?}: {}", twin.tell()));
         }
@@ -91,7 +75,7 @@ fn the_administrators_line_holds_for_everybody() {
         let nearer = run(&["--env", "A=line"], "env = [\"A=default\"]\n");
         findings.claim(nearer.out == "line\n", || format!("{who:?}: {}", nearer.tell()));
         let broken = run(&[], "never-wave = []\n");
-        findings.claim(refused(&broken, &["unknown key 'never-wave'", "never-waive"]), || broken.tell());
+        findings.claim(broken.refused(&["unknown key 'never-wave'", "never-waive"]), || broken.tell());
     }
     findings.settle();
 }
@@ -123,7 +107,7 @@ fn the_administrators_file_is_roots_or_nothing_starts() {
             ("rm /etc/confine/policy.toml; mkdir /etc/confine/policy.toml", "not a regular file"),
         ] {
             let outcome = run(and);
-            findings.claim(refused(&outcome, &[words]), || format!("{who:?}: {and}: {}", outcome.tell()));
+            findings.claim(outcome.refused(&[words]), || format!("{who:?}: {and}: {}", outcome.tell()));
         }
         for (and, out) in [
             ("true", "default\n"),
@@ -153,7 +137,7 @@ fn a_profile_of_the_machines_is_found_after_the_users_own() {
         };
         let outcome = run();
         assert_eq!(outcome.out, "machine\n", "{}", outcome.tell());
-        profile(&scratch, "shared", "env = ['A=own']\n");
+        scratch.profile("shared", "env = ['A=own']\n");
         assert_eq!(run().out, "own\n");
     }
 }
@@ -196,11 +180,9 @@ fn what_the_administrator_shows_to_nobody_is_seen_by_nobody() {
         for named in [&vault, &deep, &deep.join("key")] {
             for option in ["--ro", "--rw", "-w", "--seal"] {
                 let outcome = run(&[option, &named.display().to_string()], &system);
-                let told = refused(
-                    &outcome,
-                    &["shown to nobody on this machine ('/etc/confine/policy.toml', line 1)"],
-                );
-                let no_file = ["-w", "--seal"].contains(&option) && refused(&outcome, &["not a directory"]);
+                let told = outcome
+                    .refused(&["shown to nobody on this machine ('/etc/confine/policy.toml', line 1)"]);
+                let no_file = ["-w", "--seal"].contains(&option) && outcome.refused(&["not a directory"]);
                 findings
                     .claim(told || no_file, || format!("{who:?}: {option} {named:?}: {}", outcome.tell()));
             }
@@ -264,7 +246,7 @@ fn what_is_shown_to_nobody_is_hidden_at_every_mount_of_it() {
             findings.claim(twin.out == all, || format!("{who:?} {off}: {}", twin.tell()));
             for named in ["whole/vault", "whole/vault/key", "part", "one"] {
                 let outcome = run(&["--ro", &format!("{more}/{named}")], &line);
-                let told = refused(&outcome, &["shown to nobody on this machine"]);
+                let told = outcome.refused(&["shown to nobody on this machine"]);
                 findings.claim(told, || format!("{who:?} {off}: {named}: {}", outcome.tell()));
             }
         }
@@ -283,7 +265,7 @@ fn what_another_mount_leads_into_the_workspace_is_not_believed() {
             scratch.dir(&format!("{dir}/profiles"));
             scratch.file(&format!("{dir}/profiles/mine.toml"), "env = ['A=believed']\n");
         }
-        profile(&scratch, "other", "");
+        scratch.profile("other", "");
         let config = scratch.path("home/.config/confine").display().to_string();
         scratch.dir("kept");
         scratch.file("kept/p.toml", "");
@@ -317,7 +299,7 @@ fn what_another_mount_leads_into_the_workspace_is_not_believed() {
                     }
                 }
                 let outcome = run(&mounts.replace('@', "w"), &options);
-                let told = refused(&outcome, &["where commands can write"]);
+                let told = outcome.refused(&["where commands can write"]);
                 findings.claim(told, || format!("{who:?} {off}: {what}: {}", outcome.tell()));
                 let twin = run(&mounts.replace('@', "outside"), &options);
                 let believed = twin.out == "believed\n";
@@ -352,8 +334,7 @@ fn home_under_another_mount_is_home() {
             ("home", ["--rw", &format!("{again}/.config")], "where policy is read from"),
         ] {
             let outcome = run(from, &options);
-            findings
-                .claim(refused(&outcome, &[words]), || format!("{who:?}: {options:?}: {}", outcome.tell()));
+            findings.claim(outcome.refused(&[words]), || format!("{who:?}: {options:?}: {}", outcome.tell()));
         }
         for (from, options) in [
             ("home", ["--ro", &again]),
@@ -389,7 +370,7 @@ fn what_is_shown_to_nobody_is_not_found_by_a_link_of_the_commands() {
             fs::remove_file(scratch.path("w/current")).unwrap();
             scratch.link(target, "w/current");
             let outcome = run("w/current/key");
-            let told = refused(&outcome, &["is named through the link", "w/current"]);
+            let told = outcome.refused(&["is named through the link", "w/current"]);
             findings.claim(told, || format!("{who:?}: to {target}: {}", outcome.tell()));
         }
         for (named, out) in [
@@ -418,7 +399,7 @@ fn what_is_shown_to_nobody_is_no_environment_file() {
             as_who(&scratch, run).option("--env-file").option(&file).shell("echo $A")
         };
         let outcome = run(&format!("never-visible = [\"{}/vault\"]\n", scratch.root().display()));
-        assert!(refused(&outcome, &["--env-file", "shown to nobody"]), "{who:?}: {}", outcome.tell());
+        assert!(outcome.refused(&["--env-file", "shown to nobody"]), "{who:?}: {}", outcome.tell());
         let twin = run("# nothing\n");
         assert_eq!(twin.out, "secret\n", "{who:?}: {}", twin.tell());
     }
@@ -471,7 +452,7 @@ fn inside_a_boundary_the_administrators_line_still_holds() {
             as_who(&scratch, run).shell(format!("./confine -w . {options} -- echo inner"))
         };
         let outcome = run("--waive alias-free");
-        findings.claim(refused(&outcome, &["must always hold"]), || format!("{who:?}: {}", outcome.tell()));
+        findings.claim(outcome.refused(&["must always hold"]), || format!("{who:?}: {}", outcome.tell()));
         let twin = run("");
         findings.claim(twin.out == "inner\n", || format!("{who:?}: {}", twin.tell()));
     }

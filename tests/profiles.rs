@@ -16,12 +16,6 @@ fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-fn refused(outcome: &Outcome, words: &[&str]) -> bool {
-    outcome.code() == Some(125)
-        && outcome.out.is_empty()
-        && words.iter().all(|word| outcome.err.contains(word))
-}
-
 #[test]
 fn each_profile_runs_and_keeps_what_it_says() {
     let mut findings = Findings::default();
@@ -74,7 +68,7 @@ fn build_keeps_home_for_its_workspace_and_for_no_other() {
         let forgetful = Run::confined(&scratch).shell("cat ~/.cache/tool/x; echo ran");
         assert_eq!(forgetful.out, "ran\n");
         mode(&own, 0o777);
-        assert!(refused(&run("w", "true"), &["does not belong to uid"]));
+        assert!(run("w", "true").refused(&["does not belong to uid"]));
         mode(&own, 0o700);
     }
 }
@@ -134,7 +128,7 @@ fn without_a_workspace_nothing_on_the_disk_can_be_changed() {
         assert_eq!(outcome.out, "home\n", "{}", outcome.tell());
         assert_eq!(before.difference(&Snapshot::of(scratch.root())), None);
         let both = Run::confined(&scratch).option("--no-workspace").shell("true");
-        assert!(refused(&both, &["contradict each other"]), "{}", both.tell());
+        assert!(both.refused(&["contradict each other"]), "{}", both.tell());
     }
 }
 

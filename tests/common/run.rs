@@ -199,6 +199,14 @@ impl Outcome {
         self.code() == Some(1)
     }
 
+    /// By confine itself: nothing ran, and the message says these words.
+    pub fn refused(&self, words: &[&str]) -> bool {
+        self.code() == Some(125)
+            && self.out.is_empty()
+            && self.err.starts_with("confine: ")
+            && words.iter().all(|word| self.err.contains(word))
+    }
+
     /// The last line that the attack printed: "ok" or the name of an errno.
     pub fn verdict(&self) -> &str {
         self.out.lines().last().unwrap_or("")

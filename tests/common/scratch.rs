@@ -101,6 +101,14 @@ impl Scratch {
         path
     }
 
+    /// A profile of the user's own.
+    pub fn profile(&self, name: &str, text: &str) -> PathBuf {
+        for dir in ["home/.config", "home/.config/confine", "home/.config/confine/profiles"] {
+            self.dir(dir);
+        }
+        self.file(&format!("home/.config/confine/profiles/{name}.toml"), text)
+    }
+
     /// A file that can be run.
     pub fn script(&self, name: &str, text: &str) -> PathBuf {
         let draft = self.file("draft", text);

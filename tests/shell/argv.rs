@@ -166,10 +166,10 @@ fn the_shell_is_the_login_shell_unless_that_is_confine_shell_itself() {
     let account = Account::new(Who::User);
     let text = format!("shell = '{}'\nworkspaces = ['/tmp/*']\n", account.program().display());
     account.write(&text);
-    assert!(refused(&account.script("true"), &["line 1", "confine-shell itself", "shell = \"/bin/bash\""]));
+    assert!(account.script("true").refused(&["line 1", "confine-shell itself", "shell = \"/bin/bash\""]));
     // By another name, too.
     let other = account.scratch.path("bin/other");
     std::fs::hard_link(account.program(), &other).unwrap();
     account.write(&text.replace("confine-shell", "other"));
-    assert!(refused(&account.script("true"), &["confine-shell itself"]));
+    assert!(account.script("true").refused(&["confine-shell itself"]));
 }

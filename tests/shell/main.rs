@@ -96,10 +96,3 @@ impl Account {
         self.shell(["-c", script]).run()
     }
 }
-
-fn refused(outcome: &Outcome, words: &[&str]) -> bool {
-    outcome.code() == Some(125)
-        && outcome.out.is_empty()
-        && outcome.err.starts_with("confine: ")
-        && words.iter().all(|word| outcome.err.contains(word))
-}

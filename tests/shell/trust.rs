@@ -62,7 +62,7 @@ fn the_deepest_workspace_that_holds_the_directory_is_taken() {
                 }
                 None => {
                     let hint = if cwd == "home" { "start = '~/src/PROJECT'" } else { "add to line 1: '" };
-                    refused(&outcome, &["is in none of the workspaces of", "shell.toml'", "hint: ", hint])
+                    outcome.refused(&["is in none of the workspaces of", "shell.toml'", "hint: ", hint])
                 }
             };
             findings.claim(right, || format!("{who:?}: {cwd}: {}", outcome.tell()));
@@ -80,17 +80,17 @@ fn a_session_that_begins_at_home_goes_where_the_file_says() {
         let account = Account::new(who);
         let workspace = account.scratch.workspace();
         let at_home = || account.shell(["-c", "pwd; touch made"]).cwd(account.scratch.home()).run();
-        assert!(refused(&at_home(), &["in none of the workspaces"]));
+        assert!(at_home().refused(&["in none of the workspaces"]));
         account.write(&format!("workspaces = ['{0}']\nstart = '{0}/own'\n", workspace.display()));
         let outcome = at_home();
         assert_eq!(outcome.out, format!("{}/own\n", workspace.display()), "{}", outcome.tell());
         assert!(account.scratch.path("w/own/made").exists());
         // Only there: any other directory is meant.
         let elsewhere = account.shell(["-c", "pwd"]).cwd(account.scratch.outside()).run();
-        assert!(refused(&elsewhere, &["in none of the workspaces"]));
+        assert!(elsewhere.refused(&["in none of the workspaces"]));
         account.write(&format!("workspaces = ['{}']\nstart = '~/x'\n", workspace.display()));
         account.scratch.dir("home/x");
-        assert!(refused(&at_home(), &["line 2", "start", "in none of the workspaces"]));
+        assert!(at_home().refused(&["line 2", "start", "in none of the workspaces"]));
     }
 }
 
@@ -176,7 +176,7 @@ fn a_file_that_others_could_have_written_is_not_gone_by() {
             findings.claim(twin.out == "ran\n", || format!("{who:?}: before {what}: {}", twin.tell()));
             change(&account.scratch, &file);
             let outcome = account.script("echo ran");
-            findings.claim(refused(&outcome, words), || format!("{who:?}: {what}: {}", outcome.tell()));
+            findings.claim(outcome.refused(words), || format!("{who:?}: {what}: {}", outcome.tell()));
         }
         // The user's own link to the user's own file is the user's word.
         let account = Account::new(who);
@@ -294,13 +294,13 @@ fn a_directory_that_a_command_has_led_elsewhere_is_not_opened() {
         // The link is followed by whoever changes the directory, and leads to no workspace.
         let outcome =
             account.shell(["-c", "ls"]).cwd(scratch.path("w/led")).env("PWD", scratch.path("w/led")).run();
-        findings.claim(refused(&outcome, &["outside' is in none of the workspaces"]), || {
+        findings.claim(outcome.refused(&["outside' is in none of the workspaces"]), || {
             format!("{who:?}: {}", outcome.tell())
         });
         // A listed workspace in another one is the other one's to move.
         account.write(&format!("workspaces = ['{0}', '{0}/led']\n", scratch.workspace().display()));
         let outcome = account.shell(["-c", "ls"]).cwd(scratch.outside()).run();
-        findings.claim(refused(&outcome, &["follows the link", "which a command may have made"]), || {
+        findings.claim(outcome.refused(&["follows the link", "which a command may have made"]), || {
             format!("{who:?}: {}", outcome.tell())
         });
         let twin = account.shell(["-c", "echo ran"]).run();
@@ -313,12 +313,12 @@ fn a_directory_that_a_command_has_led_elsewhere_is_not_opened() {
         // The home directory is too broad, as ever.
         account.write("workspaces = ['~']\n");
         let home = account.shell(["-c", "ls"]).cwd(scratch.home()).run();
-        findings.claim(refused(&home, &["home"]), || format!("{who:?}: {}", home.tell()));
+        findings.claim(home.refused(&["home"]), || format!("{who:?}: {}", home.tell()));
         // The workspace that holds the file itself.
         account.write("workspaces = ['~/.config', '~/.config/*']\n");
         for cwd in ["home/.config", "home/.config/confine"] {
             let own = account.shell(["-c", "ls"]).cwd(scratch.path(cwd)).run();
-            findings.claim(refused(&own, &["where commands can write"]), || {
+            findings.claim(own.refused(&["where commands can write"]), || {
                 format!("{who:?}: {cwd}: {}", own.tell())
             });
         }
@@ -328,7 +328,7 @@ fn a_directory_that_a_command_has_led_elsewhere_is_not_opened() {
         findings.claim(odd.out == format!("{}\n", name.display()), || format!("{who:?}: {}", odd.tell()));
         account.write("workspaces = ['/nowhere']\n");
         let odd = account.shell(["-c", "pwd"]).cwd(&name).run();
-        let escaped = refused(&odd, &["a\\nb\\u{1b}[31m"]) && !odd.err.contains('\u{1b}');
+        let escaped = odd.refused(&["a\\nb\\u{1b}[31m"]) && !odd.err.contains('\u{1b}');
         findings.claim(escaped, || format!("{who:?}: {}", odd.tell()));
     }
     findings.settle();
@@ -339,7 +339,7 @@ fn without_a_file_nothing_starts_and_the_hint_makes_one() {
     for who in EVERYONE {
         let account = Account::bare(who);
         let outcome = account.script("echo ran");
-        assert!(refused(&outcome, &["is not set up", "/etc/confine/shell.toml"]), "{}", outcome.tell());
+        assert!(outcome.refused(&["is not set up", "/etc/confine/shell.toml"]), "{}", outcome.tell());
         let hint = outcome.err.split_once("hint: ").unwrap().1;
         let made = account.run().command(["bash", "-c", &format!("umask 022; {hint}")]).run();
         assert!(made.ok(), "{}", made.tell());
@@ -357,7 +357,7 @@ fn the_machines_file_is_for_whoever_has_none_and_is_roots() {
         account.machine = write.clone();
         assert_eq!(account.script("echo ran").out, "ran\n");
         account.machine = format!("{write} chown 54321 /etc/confine/shell.toml");
-        assert!(refused(&account.script("echo ran"), &["belongs to uid 54321, not to root"]));
+        assert!(account.script("echo ran").refused(&["belongs to uid 54321, not to root"]));
         // What is never allowed on this machine stays so.
         account.machine =
             format!("{write} echo \"never-allow = [\\\"net=host\\\"]\" > /etc/confine/policy.toml");
@@ -365,7 +365,7 @@ fn the_machines_file_is_for_whoever_has_none_and_is_roots() {
         account.write(&format!("workspaces = ['{workspace}']\nprofile = 'open'\n"));
         account.scratch.dir("home/.config/confine/profiles");
         account.scratch.file("home/.config/confine/profiles/open.toml", "net = 'host'\n");
-        assert!(refused(&account.script("echo ran"), &["not allowed on this machine"]));
+        assert!(account.script("echo ran").refused(&["not allowed on this machine"]));
         account.machine = write;
         assert_eq!(account.script("echo ran").out, "ran\n");
     }
@@ -376,7 +376,7 @@ fn a_user_without_a_name_has_only_the_machines_file() {
     let mut account = Account::new(Who::User);
     account.machine = "grep -v tester /etc/passwd > /etc/p; mv /etc/p /etc/passwd; ".to_owned();
     let outcome = account.script("echo ran");
-    assert!(refused(&outcome, &["there is no '/etc/confine/shell.toml'"]), "{}", outcome.tell());
+    assert!(outcome.refused(&["there is no '/etc/confine/shell.toml'"]), "{}", outcome.tell());
     let workspace = account.scratch.workspace().display().to_string();
     account.machine += &format!("echo \"workspaces = [\\\"{workspace}\\\"]\" > /etc/confine/shell.toml");
     assert_eq!(account.script("echo $HOME").out, "/tmp/home\n");
@@ -404,7 +404,7 @@ fn no_workspace_of_a_star_is_where_policy_is_read_from() {
         ] {
             fs::create_dir_all(home.join(cwd)).unwrap();
             let outcome = script(workspaces, cwd, plant);
-            findings.claim(refused(&outcome, &[words]), || format!("{who:?}: {cwd}: {}", outcome.tell()));
+            findings.claim(outcome.refused(&[words]), || format!("{who:?}: {cwd}: {}", outcome.tell()));
         }
         let twin = script("\"~/*\"", "project", "touch made; echo ran");
         findings.claim(twin.out == "ran\n" && home.join("project/made").exists(), || twin.tell());
@@ -450,7 +450,7 @@ fn the_hint_in_the_home_directory_is_one_that_can_be_followed() {
     let home = account.scratch.home();
     let outcome = account.shell(["-c", "true"]).cwd(&home).run();
     assert!(
-        refused(&outcome, &["is not set up", "workspaces = ['\\''~/src/*'\\'']", "start = "]),
+        outcome.refused(&["is not set up", "workspaces = ['\\''~/src/*'\\'']", "start = "]),
         "{}",
         outcome.tell()
     );

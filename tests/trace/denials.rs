@@ -248,12 +248,9 @@ fn what_the_network_denies_is_listed_by_its_port() {
         let port = server.local_addr().unwrap().port();
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let stream = |address: &str, port| format!("socket.create_connection(('{address}', {port}))");
-        let case_of = |options: &str, script: String, denied: String, layer, advice: String| {
-            case(options, script, denied, layer, advice)
-        };
         judge(
             &scratch,
-            &case_of(
+            &case(
                 "",
                 stream("127.0.0.1", port),
                 format!("connect to 127.0.0.1:{port}"),
@@ -264,7 +261,7 @@ fn what_the_network_denies_is_listed_by_its_port() {
         );
         judge(
             &scratch,
-            &case_of(
+            &case(
                 "--connect 1",
                 stream("127.0.0.1", port),
                 format!("connect to 127.0.0.1:{port}"),
@@ -275,7 +272,7 @@ fn what_the_network_denies_is_listed_by_its_port() {
         );
         judge(
             &scratch,
-            &case_of(
+            &case(
                 "--connect 1",
                 format!("socket.socket().bind(('127.0.0.1', {free}))"),
                 format!("listen on 127.0.0.1:{free}"),
@@ -303,10 +300,8 @@ fn what_the_network_denies_is_listed_by_its_port() {
                 "--net host",
             ),
         ] {
-            let case = Case {
-                twin: false,
-                ..case_of("", script, denied.into(), "network namespace", advice.into())
-            };
+            let case =
+                Case { twin: false, ..case("", script, denied.into(), "network namespace", advice.into()) };
             judge(&scratch, &case, &[]);
         }
         // Nobody serves it outside either.
