@@ -89,27 +89,43 @@ impl Sampler {
     /// Each page once. Dearer, so only asked when `Use::resident` is over the line.
     pub fn memory(&mut self, init: Pid) -> u64 {
         let members = self.members(init);
-        let (mut private, mut shared) = (0, 0);
-        for member in members.iter().filter(|member| !member.is_init(self.inner.is_some(), init)) {
-            let rollup = self.read(&format!("{}/smaps_rollup", member.pid)).unwrap_or_default();
-            match (kilobytes(&rollup, "Pss_Anon"), kilobytes(&rollup, "Pss_Shmem")) {
-                (Some(anonymous), Some(shmem)) => {
-                    private += anonymous + kilobytes(&rollup, "SwapPss").unwrap_or(0);
-                    shared += shmem;
-                }
-                // Not to be read: then all that is not a file's.
-                _ => private += self.anonymous(member),
-            }
-        }
+        let counted = members.iter().filter(|member| !member.is_init(self.inner.is_some(), init));
+        let (private, shared) = self.mapped(counted);
         // What of shared memory is mapped is part of what is there.
         private + self.unmapped(&members).max(shared)
     }
 
-    fn anonymous(&self, member: &Stat) -> u64 {
-        let text = self.read(&format!("{}/statm", member.pid)).unwrap_or_default();
+    /// What is the processes' own, and what is shared memory. The shares of those that ended while the others were
+    /// read have gone over to the others, and would count twice: they are left out in the end.
+    fn mapped<'a>(&self, members: impl Iterator<Item = &'a Stat>) -> (u64, u64) {
+        let found: Vec<_> = members.map(|member| (member, self.shares(member.pid))).collect();
+        let left = found.into_iter().filter(|(member, _)| self.has_memory(member));
+        left.fold((0, 0), |sum, (_, share)| (sum.0 + share.0, sum.1 + share.1))
+    }
+
+    /// Of one process: anonymous memory, and shared.
+    fn shares(&self, pid: i32) -> (u64, u64) {
+        let rollup = self.read(&format!("{pid}/smaps_rollup")).unwrap_or_default();
+        match (kilobytes(&rollup, "Pss_Anon"), kilobytes(&rollup, "Pss_Shmem")) {
+            (Some(anonymous), Some(shared)) => {
+                (anonymous + kilobytes(&rollup, "SwapPss").unwrap_or(0), shared)
+            }
+            // Not to be read: then all that is not a file's.
+            _ => (self.anonymous(pid), 0),
+        }
+    }
+
+    fn anonymous(&self, pid: i32) -> u64 {
+        let text = self.read(&format!("{pid}/statm")).unwrap_or_default();
         let mut fields = text.split_ascii_whitespace().skip(1).map(|field| field.parse::<u64>().unwrap_or(0));
-        let (resident, shared) = (fields.next().unwrap_or(member.resident), fields.next().unwrap_or(0));
+        let (resident, shared) = (fields.next().unwrap_or(0), fields.next().unwrap_or(0));
         resident.saturating_sub(shared) * self.page
+    }
+
+    /// Whether it is still there, and not on its way out: exit(2) takes the memory first.
+    fn has_memory(&self, member: &Stat) -> bool {
+        let now = self.read(&format!("{}/stat", member.pid)).ok().and_then(|text| Stat::parse(&text));
+        now.is_some_and(|now| now.start == member.start && now.resident > 0)
     }
 
     /// The private /tmp, memfds and System V segments, whether or not somebody has them mapped.
@@ -364,6 +380,24 @@ mod tests {
         child.wait().unwrap();
         assert!(found.threads >= 1 && found.resident > 0, "{found:?}");
         assert_eq!(block.iter().filter(|byte| **byte == 1).count(), 32 << 20);
+    }
+
+    #[test]
+    fn a_process_that_ended_meanwhile_counts_for_nothing() {
+        let sampler = Sampler::new(false).unwrap();
+        let mut child = std::process::Command::new("sleep").arg("10").spawn().unwrap();
+        let pid = child.id() as i32;
+        let members: Vec<Stat> =
+            sampler.members(Pid::this()).into_iter().filter(|stat| stat.pid == pid).collect();
+        assert_eq!(members.len(), 1);
+        let end = std::time::Instant::now() + Duration::from_secs(5);
+        while sampler.mapped(members.iter()).0 == 0 && std::time::Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(sampler.mapped(members.iter()).0 > 0);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(sampler.mapped(members.iter()), (0, 0));
     }
 
     #[test]
