@@ -118,9 +118,38 @@ impl Target {
                     .parent()
                     .map(|parent| format!("show it with `--ro {}`", crate::error::paste(parent.as_os_str()))),
             },
-            None => Error::NotFound { command: self.name.clone(), hint: None },
+            None => Error::NotFound { command: self.name.clone(), hint: self.shell_hint() },
         }
     }
+
+    /// For what only a shell understands: there is none between confine and the command.
+    fn shell_hint(&self) -> Option<String> {
+        let words = || self.argv.iter().map(|word| OsStr::from_bytes(word.to_bytes()));
+        let text = self.name.to_str()?;
+        if let Some((variable, _)) = text.split_once('=').filter(|(name, _)| is_variable(name)) {
+            return Some(format!("a variable is set with `--env {variable}=VALUE`, before the `--`"));
+        }
+        let line = if text.contains(|c: char| c.is_whitespace() || "|&;<>$`".contains(c)) {
+            words().next()?.to_owned()
+        } else if SHELL_WORDS.contains(&text) {
+            words().collect::<Vec<_>>().join(OsStr::new(" "))
+        } else {
+            return None;
+        };
+        Some(format!("a line for a shell needs one: `-- sh -c {}`", crate::error::paste(&line)))
+    }
+}
+
+/// Shells do these themselves; most systems have no program of the name.
+const SHELL_WORDS: &[&str] = &[
+    ".", "alias", "bg", "bind", "builtin", "cd", "declare", "dirs", "eval", "exec", "exit", "export", "fg",
+    "for", "hash", "if", "jobs", "let", "local", "popd", "pushd", "readonly", "set", "shift", "shopt",
+    "source", "trap", "type", "ulimit", "umask", "unset", "wait", "while",
+];
+
+fn is_variable(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !name.is_empty() && name.chars().all(is_part) && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 
 fn candidates(name: &OsStr, path: Option<&OsStr>) -> Vec<PathBuf> {
@@ -157,6 +186,24 @@ fn interpreter(script: &Path) -> Option<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_only_a_shell_understands_leads_to_one() {
+        let hint = |words: &[&str]| {
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            Target::prepare(&words, None, &[], Path::new("/")).unwrap().shell_hint()
+        };
+        assert_eq!(hint(&["cd", "sub"]).unwrap(), "a line for a shell needs one: `-- sh -c 'cd sub'`");
+        assert_eq!(hint(&["make test"]).unwrap(), "a line for a shell needs one: `-- sh -c 'make test'`");
+        assert_eq!(hint(&["ls|head"]).unwrap(), "a line for a shell needs one: `-- sh -c 'ls|head'`");
+        // The value may be a secret.
+        let variable = "a variable is set with `--env FOO=VALUE`, before the `--`";
+        assert_eq!(hint(&["FOO=1", "make"]).unwrap(), variable);
+        for word in ["mkae", "./a.out", "a=b/c=d-x"] {
+            assert_eq!(hint(&[word]).is_some(), word.starts_with("a="), "{word}");
+        }
+        assert_eq!(hint(&["1=2"]), None);
+    }
 
     #[test]
     fn a_plain_name_is_searched_in_the_order_of_path() {
