@@ -301,6 +301,16 @@ fn processes_of_root_are_sampled_where_there_are_no_control_groups() {
 }
 
 #[test]
+fn processes_that_follow_one_another_are_not_counted_together() {
+    // Nine at a time, and a thousand in all.
+    let script = "worker() { i=0; while [ $i -lt 250 ]; do /bin/true; i=$((i+1)); done; }; \
+                  worker & worker & worker & worker & wait; echo survived";
+    for who in identities() {
+        run(who, NO_CGROUPS, &["--max-procs", "10"], script).assert_survived();
+    }
+}
+
+#[test]
 fn a_fork_bomb_leaves_the_host_responsive_and_nothing_behind() {
     for who in identities() {
         for before in [AS_IS, NO_CGROUPS] {

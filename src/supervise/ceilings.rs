@@ -249,7 +249,7 @@ impl Ceilings {
             }
             if let Some(limit) = self.limits.procs {
                 near |= found.threads > limit / 2;
-                if found.threads > limit {
+                if found.threads > limit && sampler.threads(init, limit) > limit {
                     over = Some(What::Procs);
                 }
             }

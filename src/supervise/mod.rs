@@ -18,6 +18,7 @@ pub mod private;
 pub mod result;
 mod sample;
 mod scrub;
+mod stat;
 pub mod surroundings;
 mod terminal;
 pub mod tracer;

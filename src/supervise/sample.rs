@@ -14,6 +14,8 @@ use rustix::fs::{
     AtFlags, CWD, Dir, MemfdFlags, Mode, OFlags, fstat, fstatvfs, memfd_create, openat, readlinkat, statat,
 };
 
+use super::stat::{Clock, Stat, descendants};
+
 pub struct Sampler {
     /// The caller's /proc, opened before the pivot.
     host: OwnedFd,
@@ -54,7 +56,7 @@ impl Sampler {
             tmp: None,
             shared: shared.ok(),
             swap: kilobytes(&meminfo, "SwapTotal").is_some_and(|total| total > 0),
-            clock: Clock { ticks_a_second: number(SysconfVar::CLK_TCK, 100), ..Clock::default() },
+            clock: Clock::new(number(SysconfVar::CLK_TCK, 100)),
             page: number(SysconfVar::PAGE_SIZE, 4096),
         })
     }
@@ -71,7 +73,7 @@ impl Sampler {
         }
         let members = self.members(init);
         let mut found = Use { cpu: self.clock.count(&members), ..Use::default() };
-        for member in members.iter().filter(|member| !member.is_init(self.inner.is_some(), init)) {
+        for member in members.iter().filter(|member| member.pid != self.number(init)) {
             found.threads += member.threads;
             if memory {
                 found.resident += member.resident * self.page;
@@ -86,10 +88,27 @@ impl Sampler {
         found
     }
 
+    /// Processes and threads that were there at one moment. Asked when `Use::threads` is over the line: one that ends
+    /// and one that begins while they are listed were never there together.
+    pub fn threads(&mut self, init: Pid, enough: u64) -> u64 {
+        if let Some(inner) = &self.inner {
+            let first: HashSet<i32> = numbers(inner).collect();
+            let count = numbers(inner).filter(|pid| first.contains(pid)).count() as u64;
+            if count > enough + 1 {
+                return count - 1;
+            }
+        }
+        let first: HashMap<_, _> =
+            self.members(init).iter().map(|member| (member.key(), member.threads)).collect();
+        let again = self.members(init);
+        let others = again.iter().filter(|member| member.pid != self.number(init));
+        others.filter_map(|member| Some(member.threads.min(*first.get(&member.key())?))).sum()
+    }
+
     /// Each page once. Dearer, so only asked when `Use::resident` is over the line.
     pub fn memory(&mut self, init: Pid) -> u64 {
         let members = self.members(init);
-        let counted = members.iter().filter(|member| !member.is_init(self.inner.is_some(), init));
+        let counted = members.iter().filter(|member| member.pid != self.number(init));
         let (private, shared) = self.mapped(counted);
         // What of shared memory is mapped is part of what is there.
         private + self.unmapped(&members).max(shared)
@@ -125,7 +144,7 @@ impl Sampler {
     /// Whether it is still there, and not on its way out: exit(2) takes the memory first.
     fn has_memory(&self, member: &Stat) -> bool {
         let now = self.read(&format!("{}/stat", member.pid)).ok().and_then(|text| Stat::parse(&text));
-        now.is_some_and(|now| now.start == member.start && now.resident > 0)
+        now.is_some_and(|now| now.key() == member.key() && now.resident > 0)
     }
 
     /// The private /tmp, memfds and System V segments, whether or not somebody has them mapped.
@@ -210,6 +229,11 @@ impl Sampler {
         if self.inner.is_some() { all } else { descendants(all, init.as_raw()) }
     }
 
+    /// By which the init is listed.
+    fn number(&self, init: Pid) -> i32 {
+        if self.inner.is_some() { 1 } else { init.as_raw() }
+    }
+
     fn status(&self, pid: i32, key: &str) -> Option<u64> {
         kilobytes(&self.read(&format!("{pid}/status")).ok()?, key)
     }
@@ -241,124 +265,9 @@ fn kilobytes(text: &str, key: &str) -> Option<u64> {
     rest.split_ascii_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// `root` and all below it. Orphans became children of the init, which is `root`.
-fn descendants(all: Vec<Stat>, root: i32) -> Vec<Stat> {
-    let mut inside = HashSet::from([root]);
-    loop {
-        let before = inside.len();
-        inside.extend(
-            all.iter().filter(|stat| inside.contains(&stat.parent)).map(|stat| stat.pid).collect::<Vec<_>>(),
-        );
-        if inside.len() == before {
-            return all.into_iter().filter(|stat| inside.contains(&stat.pid)).collect();
-        }
-    }
-}
-
-/// Fields of proc_pid_stat(5).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stat {
-    pid: i32,
-    parent: i32,
-    /// In ticks: this process, and those children that it has waited for.
-    own: u64,
-    children: u64,
-    threads: u64,
-    start: u64,
-    /// In pages.
-    resident: u64,
-}
-
-impl Stat {
-    fn parse(text: &str) -> Option<Stat> {
-        let pid = text.split(' ').next()?.parse().ok()?;
-        let (_, rest) = text.rsplit_once(')')?;
-        // From the state on, which is field 3.
-        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-        let is_zombie = matches!(fields.first(), Some(&"Z" | &"X"));
-        Some(Stat {
-            pid,
-            parent: fields.get(1)?.parse().ok()?,
-            own: number(14)? + number(15)?,
-            children: number(16)? + number(17)?,
-            // A zombie still has its number, and counts against a limit of processes.
-            threads: number(20)?.max(1),
-            start: number(22)?,
-            resident: if is_zombie { 0 } else { number(24)? },
-        })
-    }
-
-    fn is_init(&self, inner: bool, init: Pid) -> bool {
-        self.pid == if inner { 1 } else { init.as_raw() }
-    }
-}
-
-/// Processor time of a tree. What was waited for stands in the parent's account; a parent that ignores SIGCHLD has
-/// no such account (wait(2)), so what was seen of each process is added up as well. The greater of the two holds.
-#[derive(Debug, Default)]
-struct Clock {
-    ticks_a_second: u64,
-    last: HashMap<(i32, u64), u64>,
-    seen: u64,
-    most: u64,
-}
-
-impl Clock {
-    fn count(&mut self, members: &[Stat]) -> Duration {
-        let mut last = HashMap::with_capacity(members.len());
-        let mut accounts = 0;
-        for member in members {
-            let key = (member.pid, member.start);
-            self.seen += member.own.saturating_sub(self.last.get(&key).copied().unwrap_or(0));
-            accounts += member.own + member.children;
-            last.insert(key, member.own);
-        }
-        self.last = last;
-        self.most = self.most.max(accounts).max(self.seen);
-        Duration::from_millis(self.most.saturating_mul(1000) / self.ticks_a_second.max(1))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn stat(pid: i32, parent: i32, own: u64, children: u64) -> Stat {
-        Stat { pid, parent, own, children, threads: 1, start: 7, resident: 1 }
-    }
-
-    #[test]
-    fn fields_are_counted_from_behind_a_hostile_name() {
-        let text =
-            "42 (a) R 1 (b) S 41 42 42 0 -1 4194304 1 2 3 4 50 60 70 80 20 0 9 0 12345 1000000 250 1844\n";
-        let found = Stat::parse(text).unwrap();
-        let wanted =
-            Stat { pid: 42, parent: 41, own: 110, children: 150, threads: 9, start: 12345, resident: 250 };
-        assert_eq!(found, wanted);
-        assert_eq!(Stat::parse("42 (a"), None);
-    }
-
-    #[test]
-    fn only_what_hangs_below_the_init_is_the_tree() {
-        let all =
-            vec![stat(9, 8, 0, 0), stat(8, 5, 0, 0), stat(5, 1, 0, 0), stat(6, 1, 0, 0), stat(1, 0, 0, 0)];
-        let pids: Vec<i32> = descendants(all, 5).iter().map(|stat| stat.pid).collect();
-        assert_eq!(pids, [9, 8, 5]);
-    }
-
-    #[test]
-    fn time_of_children_counts_whether_or_not_they_were_waited_for() {
-        let mut clock = Clock { ticks_a_second: 100, ..Clock::default() };
-        assert_eq!(clock.count(&[stat(1, 0, 0, 0), stat(2, 1, 50, 0)]), Duration::from_millis(500));
-        // Waited for: now in the account of process 1, and more of it than was seen.
-        assert_eq!(clock.count(&[stat(1, 0, 0, 80)]), Duration::from_millis(800));
-        // Not waited for: it stays counted, and so does what comes after it.
-        let mut clock = Clock { ticks_a_second: 100, ..Clock::default() };
-        clock.count(&[stat(1, 0, 0, 0), stat(2, 1, 50, 0)]);
-        assert_eq!(clock.count(&[stat(1, 0, 0, 0)]), Duration::from_millis(500));
-        assert_eq!(clock.count(&[stat(1, 0, 0, 0), stat(3, 1, 25, 0)]), Duration::from_millis(750));
-    }
 
     #[test]
     fn a_process_of_ours_is_seen_with_its_memory() {
