@@ -244,6 +244,16 @@ fn what_is_shown_to_nobody_is_hidden_at_every_mount_of_it() {
             let twin = run(&["--ro", &more], "# nothing\n");
             let all = format!("vault/key\nvault/deep/key\nvault/deep/key\nvault/key\n{rest}");
             findings.claim(twin.out == all, || format!("{who:?} {off}: {}", twin.tell()));
+            // What a user hides from the command, likewise.
+            let vault = format!("{root}/vault");
+            let outcome = run(&["--ro", &more, "--hide", &vault], "# nothing\n");
+            findings.claim(outcome.out == rest, || format!("{who:?} {off}: {}", outcome.tell()));
+            for named in ["whole/vault", "part"] {
+                let both = ["--hide", &vault, "--ro", &format!("{more}/{named}")];
+                let told =
+                    run(&both, "# nothing\n").refused(&["another mount of", "leave out one of the two"]);
+                findings.claim(told, || format!("{who:?} {off}: {both:?}"));
+            }
             for named in ["whole/vault", "whole/vault/key", "part", "one"] {
                 let outcome = run(&["--ro", &format!("{more}/{named}")], &line);
                 let told = outcome.refused(&["shown to nobody on this machine"]);

@@ -114,7 +114,7 @@ pub const RUN: &[Row] = &[
         "hide",
         Value::Path,
         "Hide this file or directory from COMMAND",
-        "Inside, the name leads to nothing readable, also within a workspace.",
+        "Inside, the name and every other mount of the same tree lead to nothing readable, also within a workspace.",
     )
     .repeat(),
     row(

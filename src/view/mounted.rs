@@ -71,21 +71,21 @@ impl Mounts {
         self.0.iter().find(|other| other.id == mount.parent)
     }
 
-    /// The other paths by which what was traced, or a part of it, can be reached.
-    pub fn other_ways(&self, to: &Traced) -> Vec<Traced> {
-        self.others(to, Mount::way)
+    /// The other paths by which what is open there, or a part of it, can be reached.
+    pub fn other_ways(&self, path: &Path, fd: &OwnedFd) -> Vec<Traced> {
+        self.others(path, fd, Mount::way)
     }
 
     /// The other paths of what was traced itself.
     pub fn other_names(&self, to: &Traced) -> Vec<PathBuf> {
-        self.others(to, Mount::name).into_iter().map(|traced| traced.path).collect()
+        self.others(&to.path, &to.fd, Mount::name).into_iter().map(|traced| traced.path).collect()
     }
 
-    fn others(&self, to: &Traced, way: fn(&Mount, &Path) -> Option<PathBuf>) -> Vec<Traced> {
-        let Some(own) = mount_of(&to.fd).and_then(|id| self.0.iter().find(|mount| mount.id == id)) else {
+    fn others(&self, path: &Path, fd: &OwnedFd, way: fn(&Mount, &Path) -> Option<PathBuf>) -> Vec<Traced> {
+        let Some(own) = mount_of(fd).and_then(|id| self.0.iter().find(|mount| mount.id == id)) else {
             return Vec::new();
         };
-        let Ok(below) = to.path.strip_prefix(&own.at) else { return Vec::new() };
+        let Ok(below) = path.strip_prefix(&own.at) else { return Vec::new() };
         let inner = join(&own.root, below);
         let others = self.0.iter().filter(|other| other.device == own.device && other.id != own.id);
         others

@@ -45,7 +45,7 @@ impl Never {
                         None => mounts.insert(Mounts::read()?),
                     };
                     let links: Vec<PathBuf> = traced.links.iter().map(|(at, _)| at.clone()).collect();
-                    for traced in mounts.other_ways(&traced).into_iter().chain([traced]) {
+                    for traced in mounts.other_ways(&traced.path, &traced.fd).into_iter().chain([traced]) {
                         found.push(never(traced.path.clone(), true, traced.is_dir(), links.clone()));
                     }
                 }

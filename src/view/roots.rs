@@ -377,21 +377,40 @@ pub fn add(view: &mut View, policy: &Policy, asked: Vec<Asked>) -> Result<Vec<As
 
 /// Only once all that is shown is known: what nothing shows needs no cover, and must not be given up too early.
 pub fn hide(view: &mut View, hidden: Vec<Asked>, mounts: bool) -> Result<()> {
+    let table = if hidden.is_empty() { None } else { Some(Mounts::read()?) };
     for Asked { root, option, links, by, .. } in hidden {
         view.links(links, Origin::Option);
         view.asked_by.extend(by.map(|(origin, _)| (root.path.clone(), origin)));
-        if view.is_visible(&root.path) {
-            let place = Place {
-                path: root.path,
-                access: Access::Hidden,
-                backing: Backing::Cover { directory: root.directory },
-                origin: Origin::Option,
-                reason: format!("asked for by {option}"),
-            };
-            view.insert(place, Source::None);
+        // By another mount it would be seen all the same.
+        let others = table.iter().flat_map(|table| table.other_ways(&root.path, &root.fd));
+        for other in others.collect::<Vec<_>>() {
+            refuse_shown(view, &root.path, &other.path)?;
+            cover(view, other.is_dir(), other.path, format!("the same as what {option} hides"));
         }
+        cover(view, root.directory, root.path, format!("asked for by {option}"));
     }
     if mounts { refuse_below_hidden(view) } else { Ok(()) }
+}
+
+fn cover(view: &mut View, directory: bool, path: PathBuf, reason: String) {
+    if view.is_visible(&path) {
+        let (access, backing, origin) = (Access::Hidden, Backing::Cover { directory }, Origin::Option);
+        view.insert(Place { path, access, backing, origin, reason }, Source::None);
+    }
+}
+
+/// One name shown and one hidden, and both mean the same directory.
+fn refuse_shown(view: &View, hidden: &Path, other: &Path) -> Result<()> {
+    match view.entries.get(other) {
+        Some(entry) if entry.place.origin == Origin::Option && entry.place.access > Access::Hidden => {
+            let (hidden, shown) = (show(hidden.as_os_str()), show(other.as_os_str()));
+            Err(Error::usage(format!(
+                "{shown} cannot be shown: it is another mount of {hidden}, which is hidden"
+            ))
+            .with_hint("leave out one of the two"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What covers a directory has no names in it, so nothing can be shown there.
