@@ -7,6 +7,7 @@
 
 pub mod cli;
 pub mod commands;
+pub mod digest;
 pub mod enforce;
 pub mod error;
 pub mod host;

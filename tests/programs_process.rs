@@ -8,11 +8,12 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Seek as _, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::Path;
 use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{EVERYONE, Findings, Run, Scratch, run};
+use common::{EVERYONE, Findings, Run, Scratch, Who, run};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use programs::{for_everyone, need, works, works_as};
@@ -249,6 +250,63 @@ fn state_keeps_home_and_tmp_and_nothing_else_does() {
         fs::set_permissions(&state, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let open = kept(Run::confined(scratch)).command(["true"]).run();
         assert!(open.code() == Some(125) && open.err.contains("chmod 700"), "{}", open.tell());
+    });
+}
+
+#[test]
+fn what_is_written_to_a_cache_is_kept_with_the_state_of_one_run_at_a_time() {
+    for_everyone(|scratch| {
+        let state = scratch.path("home/state");
+        scratch.dir("home/.cargo/registry");
+        scratch.file("home/.cargo/credentials.toml", "a token\n");
+        scratch.file("home/.cargo/registry/old", "host\n");
+        scratch.file("home/.cargo/registry/gone", "host\n");
+        // The layer is the kernel's where a user namespace maps one id; root has none.
+        let keeps = scratch.who == Who::User;
+        let with =
+            |state: &Path, script: &str| Run::confined(scratch).option("--state").option(state).shell(script);
+        let kept = |script: &str| with(&state, script);
+        let first = kept(
+            "cd ~/.cargo/registry; echo new > new; echo changed > old; rm gone; ! rm ../credentials.toml",
+        );
+        assert!(first.ok(), "{}", first.tell());
+        let look = "cd ~/.cargo/registry; ls; cat old; ! cat ../credentials.toml";
+        let host = "gone\nold\nhost\n";
+        let second = kept(look);
+        assert_eq!(second.out, if keeps { "new\nold\nchanged\n" } else { host }, "{}", second.tell());
+        for (name, visible) in [("new", keeps), ("old", true), ("gone", !keeps)] {
+            let why = format!(
+                "{} why -w {} --state {} {}",
+                scratch.confine().display(),
+                scratch.workspace().display(),
+                state.display(),
+                scratch.path("home/.cargo/registry").join(name).display()
+            );
+            let why = Run::plain(scratch).shell(why);
+            assert_eq!(why.out.contains(": missing"), !visible, "{name}: {}", why.tell());
+        }
+        // Neither the cache itself nor another state has any of it.
+        assert_eq!(with(&scratch.path("home/other"), look).out, host);
+        assert_eq!(Run::confined(scratch).shell(look).out, host);
+        assert_eq!(fs::read_to_string(scratch.path("home/.cargo/registry/old")).unwrap(), "host\n");
+        if !keeps {
+            return;
+        }
+        // As long as a process of one run lives, another one's writes are its own.
+        let daemon = "(setsid sh -c 'echo > ~/started; while [ ! -e ~/stop ]; do sleep 0.05; done; \
+                      echo daemon > ~/.cargo/registry/new; echo > ~/stopped' </dev/null >/dev/null 2>&1 &); \
+                      while [ ! -e ~/started ]; do sleep 0.01; done";
+        assert!(kept(daemon).ok());
+        let beside = kept("cd ~/.cargo/registry; cat old; echo beside > new; cat new");
+        assert_eq!(beside.out, "host\nbeside\n", "{}", beside.tell());
+        assert!(kept("echo > ~/stop; while [ ! -e ~/stopped ]; do sleep 0.01; done; sleep 0.3").ok());
+        assert_eq!(kept("cat ~/.cargo/registry/new").out, "daemon\n");
+        // A name elsewhere of what is kept would be written too.
+        let layer = fs::read_dir(state.join("layers")).unwrap().next().unwrap().unwrap().path();
+        fs::hard_link(layer.join("upper/registry/new"), scratch.path("outside/alias")).unwrap();
+        let refused = kept("echo hostile > ~/.cargo/registry/new");
+        assert!(refused.code() == Some(125) && refused.err.contains("outside"), "{}", refused.tell());
+        assert_eq!(fs::read_to_string(scratch.path("outside/alias")).unwrap(), "daemon\n");
     });
 }
 

@@ -179,6 +179,7 @@ fn backing(place: &Place) -> &'static str {
         Backing::Veiled => "veiled",
         Backing::Sealed => "sealed",
         Backing::Layer => "layer",
+        Backing::KeptLayer => "kept layer",
         Backing::Fresh { .. } => "private",
         Backing::Copy => "copy",
         Backing::Link { .. } => "link",

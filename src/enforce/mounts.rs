@@ -28,6 +28,7 @@ use rustix::mount::{MoveMountFlags, move_mount};
 use self::clone::{NODEV, NOEXEC, NOSUID, RDONLY, clone, clone_at, clone_by_name, mount_on};
 use self::file::{directory, empty_file, identity, relative, write_file};
 use self::filesystem::{Own, attach_tmpfs, devpts, queues, tmp_bytes};
+use self::tree::Upper;
 use super::kept;
 use super::veil::{Veil, unreadable};
 use crate::error::{Error, Result};
@@ -178,7 +179,7 @@ impl Builder<'_> {
                 return Ok(());
             }
             Backing::Terminal => {
-                let (fd, _) = object(source)?;
+                let (fd, ..) = object(source)?;
                 let mount = clone(&fd, RDONLY | NOSUID | NOEXEC)?;
                 self.attach(&mount, &place.path, false, region)?;
                 self.serve([fd, mount]);
@@ -197,18 +198,23 @@ impl Builder<'_> {
             | Backing::Veiled
             | Backing::Sealed
             | Backing::Layer
+            | Backing::KeptLayer
             | Backing::Proc
             | Backing::Sys => {
-                let (fd, directory) = object(source)?;
+                let (fd, directory, kept) = object(source)?;
                 let mount = match &place.backing {
                     Backing::Bind | Backing::Kept => self.clone_tree(&fd, place.access, false)?,
                     Backing::Veiled => self.clone_tree(&fd, place.access, true)?,
                     Backing::Proc => self.procfs(&fd, &place.path, &mut made)?,
                     Backing::Sys => self.sysfs(&fd, &place.path, &mut made)?,
-                    layered => self.overlay(&fd, *layered == Backing::Layer)?,
+                    Backing::Sealed => self.seal(&fd)?,
+                    _ => self.layer(&fd, kept.as_ref())?,
                 };
                 self.serve([fd]);
-                let inner = if place.backing == Backing::Kept { Region::Kept } else { Region::Foreign };
+                let inner = match place.backing {
+                    Backing::Kept | Backing::KeptLayer => Region::Kept,
+                    _ => Region::Foreign,
+                };
                 (mount, inner, directory)
             }
         };
@@ -397,7 +403,9 @@ impl Builder<'_> {
                 }
                 top
             }
-            (Source::None | Source::Object { .. }, _) => return Err(Errno::INVAL.into()),
+            (Source::None | Source::Object { .. } | Source::Layer { .. }, _) => {
+                return Err(Errno::INVAL.into());
+            }
         };
         let mount = clone(&original, RDONLY | NOSUID | NODEV)?;
         self.attach(&mount, &place.path, is_directory, region)?;
@@ -501,9 +509,11 @@ impl Builder<'_> {
     }
 }
 
-fn object(source: Source) -> io::Result<(OwnedFd, bool)> {
+/// With whether it is a directory.
+fn object(source: Source) -> io::Result<(OwnedFd, bool, Option<Upper>)> {
     match source {
-        Source::Object { fd, directory } => Ok((fd, directory)),
+        Source::Object { fd, directory } => Ok((fd, directory, None)),
+        Source::Layer { lower, upper, work } => Ok((lower, true, Some((upper, work)))),
         Source::None | Source::File(_) | Source::Files(_) => Err(Errno::INVAL.into()),
     }
 }

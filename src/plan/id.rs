@@ -1,12 +1,12 @@
 //! The policy id: equal plans have equal ids, and nothing that differs from run to run under one policy is in it.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::sync::OnceLock;
 
 use serde::Serialize;
 
 use super::{Namespace, Plan, Ruleset, Supervision};
+use crate::digest::sha256;
 use crate::enforce::{limits, seccomp};
 use crate::policy::Promise;
 use crate::view::{Origin, Place};
@@ -78,13 +78,4 @@ fn of(plan: &Plan) -> String {
     };
     // Numbers, names and text: nothing in it can fail to be written.
     sha256(&serde_json::to_vec(&canonical).unwrap_or_default())
-}
-
-/// In hexadecimal digits.
-pub fn sha256(bytes: &[u8]) -> String {
-    let mut digits = String::with_capacity(64);
-    for byte in hmac_sha256::Hash::hash(bytes) {
-        let _ = write!(digits, "{byte:02x}");
-    }
-    digits
 }

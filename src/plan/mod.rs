@@ -23,7 +23,6 @@ use crate::policy::{Allowance, Limits, Listen, Loopback, Net, Policy, Promise, T
 use crate::supervise::ceilings::DISK;
 use crate::view::{Backing, Place, View};
 
-pub use id::sha256;
 pub use promises::{Outcome, outcomes};
 
 /// The version of every JSON object that confine prints.

@@ -93,6 +93,11 @@ fn files(note: &mut Lines, plan: &Plan) {
     note.places("private, empty at the start, gone at the end", list().filter(fresh));
     let layer = |place: &&Place| place.backing == Backing::Layer;
     note.places("caches; what is written there is gone at the end", list().filter(layer));
+    let kept = |place: &&Place| place.backing == Backing::KeptLayer;
+    note.places(
+        "caches; what is written there is kept, unless another run keeps its own",
+        list().filter(kept),
+    );
     if plan.has(Namespace::Mount) {
         note.line("  the rest of the system is read only, or does not exist here:");
         note.line(

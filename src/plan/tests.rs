@@ -175,7 +175,7 @@ impl Random {
     }
 
     fn place(&mut self) -> Place {
-        let backing = match self.next(9) {
+        let backing = match self.next(10) {
             0 => Backing::Bind,
             1 => Backing::Veiled,
             2 => Backing::Sealed,
@@ -184,6 +184,7 @@ impl Random {
             5 => Backing::Copy,
             6 => Backing::Link { to: self.path() },
             7 => Backing::Cover { directory: self.next(2) == 0 },
+            8 => Backing::KeptLayer,
             _ => Backing::Itself,
         };
         Place {

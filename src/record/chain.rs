@@ -11,7 +11,8 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::event::{LINE, rfc3339};
-use crate::plan::{JSON_VERSION, sha256};
+use crate::digest::sha256;
+use crate::plan::JSON_VERSION;
 
 /// How long others may hold the lock. Each holds it for a write.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -12,8 +12,9 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use serde::{Serialize, Serializer};
 
+use crate::digest::sha256;
 use crate::error::Told;
-use crate::plan::{JSON_VERSION, sha256};
+use crate::plan::JSON_VERSION;
 use crate::policy::Promise;
 use crate::supervise::monitor::{End, Outcome};
 use crate::view::{self, View, path_text};

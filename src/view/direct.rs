@@ -27,7 +27,7 @@ pub fn reduce(view: &mut View, real_home: &Path) -> Result<()> {
             }
             // Processes come and go below /proc, so it cannot be granted by parts.
             Backing::Cover { .. } if path.starts_with("/proc") => continue,
-            Backing::Layer => {
+            Backing::Layer | Backing::KeptLayer => {
                 place.backing = Backing::Bind;
                 place.access = Access::Read;
                 place.reason.push_str("; read-only without a view");

@@ -13,7 +13,7 @@ use super::listing::Listing;
 use super::roots::{Asked, Root};
 use super::toolchains::{TOOLCHAINS, path_directories, prefix};
 use super::trace::{Traced, file_type, object, trace};
-use super::{Access, Backing, Origin, Place, Purpose, Source, State, View, cannot_show, system};
+use super::{Access, Backing, Origin, Place, Purpose, Source, State, View, cannot_show, layers, system};
 use crate::error::{Error, Result, paste, show};
 use crate::host::Host;
 use crate::policy::Policy;
@@ -79,7 +79,8 @@ pub fn add(
     };
     if policy.toolchains && !inside_root {
         let listing = Listing::of(&home);
-        add_toolchains(view, caller, &home, &listing);
+        let kept = kept.is_some() && host.namespaces() && !host.owns_system() && !caller.switch;
+        add_toolchains(view, caller, &home, &listing, kept.then_some(purpose))?;
         add_git_settings(view, caller, &home, &listing);
     } else if policy.toolchains {
         add_path(view, caller, &home);
@@ -184,7 +185,15 @@ fn add_state(
 /// Caches that their tools can use without writing to them.
 const READ_ONLY_CACHES: &[&str] = &["CARGO_HOME", "GOMODCACHE"];
 
-fn add_toolchains(view: &mut View, caller: &Caller, home: &Path, listing: &Listing) {
+/// `kept` where what is written to caches stays in the state directory. There the kernel tells runs apart without an
+/// index, which an overlay of the machine's root would have, and which takes no change of the cache meanwhile.
+fn add_toolchains(
+    view: &mut View,
+    caller: &Caller,
+    home: &Path,
+    listing: &Listing,
+    kept: Option<Purpose>,
+) -> Result<()> {
     for row in TOOLCHAINS {
         let named = row.variable.and_then(|name| caller.trusted_variable(name)).map(PathBuf::from);
         let path = match named {
@@ -199,6 +208,9 @@ fn add_toolchains(view: &mut View, caller: &Caller, home: &Path, listing: &Listi
         let path = traced.path.clone();
         let backing = if row.layered { Backing::Layer } else { Backing::Bind };
         view.show_known(traced, true, backing, row.reason);
+        if let Some(purpose) = kept {
+            layers::keep(view, &path, caller.uid, purpose)?;
+        }
         if let Some(variable) = row.variable.filter(|name| !row.layered || READ_ONLY_CACHES.contains(name)) {
             view.tools.push((variable, path.clone()));
         }
@@ -211,6 +223,7 @@ fn add_toolchains(view: &mut View, caller: &Caller, home: &Path, listing: &Listi
         }
     }
     add_path(view, caller, home);
+    Ok(())
 }
 
 /// What login(1) and its like put on everybody's PATH, for a PATH that cannot be gone by.

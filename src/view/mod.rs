@@ -11,6 +11,7 @@ mod direct;
 pub mod git;
 mod home;
 pub mod inside;
+mod layers;
 mod listing;
 mod mounted;
 pub mod never;
@@ -181,7 +182,7 @@ impl View {
             entry.place.access >= Access::Read
                 && matches!(
                     entry.place.backing,
-                    Backing::Bind | Backing::Veiled | Backing::Layer | Backing::Sealed
+                    Backing::Bind | Backing::Veiled | Backing::Layer | Backing::KeptLayer | Backing::Sealed
                 )
         })
     }
@@ -258,7 +259,7 @@ impl View {
 
     /// The same where it is known whether it is a directory.
     fn show_known(&mut self, traced: Traced, directory: bool, backing: Backing, reason: &str) {
-        let access = if backing == Backing::Layer { Access::Write } else { Access::Read };
+        let access = if backing.is_layer() { Access::Write } else { Access::Read };
         let needed = self.is_needed(&traced.path, &backing);
         self.links(traced.links, Origin::Table);
         if needed {
@@ -267,7 +268,7 @@ impl View {
     }
 
     fn is_needed(&self, path: &Path, backing: &Backing) -> bool {
-        *backing == Backing::Layer || !self.is_shown(path)
+        backing.is_layer() || !self.is_shown(path)
     }
 
     /// What is narrowed, covered or mounted inside a writable root stays at its place only if no directory above it

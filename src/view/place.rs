@@ -31,6 +31,8 @@ pub enum Backing {
     Sealed,
     /// The host's tree; what is written stays private and vanishes.
     Layer,
+    /// The same, but what is written is kept in the directory of `--state`.
+    KeptLayer,
     /// A directory of the private, bounded tmpfs, with this mode.
     Fresh {
         mode: u32,
@@ -58,6 +60,12 @@ pub enum Backing {
     Sys,
     /// A part of a writable root bound onto itself: read-only, or so that it cannot be renamed away.
     Itself,
+}
+
+impl Backing {
+    pub fn is_layer(&self) -> bool {
+        matches!(self, Backing::Layer | Backing::KeptLayer)
+    }
 }
 
 /// Where a path comes from; decides which of two entries on one path stays.
@@ -90,6 +98,12 @@ pub enum Source {
     Object {
         fd: OwnedFd,
         directory: bool,
+    },
+    /// A directory of the host's, and where what is written over it is kept.
+    Layer {
+        lower: OwnedFd,
+        upper: OwnedFd,
+        work: OwnedFd,
     },
     File(Vec<u8>),
     Files(Vec<(PathBuf, Vec<u8>)>),

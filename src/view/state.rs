@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::caller::Caller;
 use super::trace::trace;
+use crate::digest;
 use crate::error::{Error, Result, show};
 use crate::policy::Policy;
 
@@ -41,8 +42,7 @@ pub fn of_workspace(policy: &Policy, caller: &Caller) -> Result<PathBuf> {
             let own = path.file_name().map(|name| name.as_bytes()).unwrap_or_default();
             let told: String =
                 own.iter().filter(|byte| plain(byte)).take(32).map(|byte| char::from(*byte)).collect();
-            let hash = hmac_sha256::Hash::hash(path.as_os_str().as_bytes());
-            let hash: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+            let hash = digest::short(path.as_os_str().as_bytes());
             format!("{}-{hash}", told.trim_start_matches(['.', '-']))
         }
     };

@@ -10,7 +10,7 @@ pub struct Toolchain {
     pub variable: Option<&'static str>,
     /// Parts that hold credentials.
     pub hidden: &'static [&'static str],
-    /// Written to even by offline builds: shown through an overlay whose writes are private to the run.
+    /// Written to even by offline builds: shown through an overlay whose writes are private, and kept with `--state` alone.
     pub layered: bool,
     pub reason: &'static str,
 }

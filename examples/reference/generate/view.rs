@@ -81,7 +81,7 @@ pub fn page() -> String {
 fn toolchains() -> String {
     let mut text = String::from(
         "\n## Toolchains and caches in HOME\n\nShown where they exist, or where the variable says. *layered*: the \
-         command can write there, and what it writes is private\nto the run. Besides these, whole prefixes of the \
+         command can write there, and what it writes is private\nto the run, and kept with `--state`. Besides these, whole prefixes of the \
          directories on PATH. `--no-toolchains` leaves all of it out.\n\n",
     );
     text.push_str(&head(&["below HOME", "or by", "access", "hidden in it", "why"]));

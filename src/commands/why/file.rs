@@ -153,7 +153,7 @@ impl Judged<'_> {
     /// others do not exist.
     fn cannot_be_copied(&self, path: &Path, node: &Node) -> bool {
         let process = &self.ask.facts.plan.process;
-        self.ask.facts.place(path).is_some_and(|place| place.backing == Backing::Layer)
+        self.ask.facts.place(path).is_some_and(|place| place.backing.is_layer())
             && self.ask.facts.plan.has(Namespace::User)
             && node.owner.is_some_and(|owner| owner != (process.uid, process.gid))
     }

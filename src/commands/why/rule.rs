@@ -53,6 +53,7 @@ fn text(place: &Place) -> String {
         Backing::Cover { .. } => format!("covered: {reason}"),
         Backing::Fresh { .. } => format!("private, empty at the start and gone at the end: {reason}"),
         Backing::Layer => format!("the host's, with private writes that vanish: {reason}"),
+        Backing::KeptLayer => format!("the host's, with private writes that --state keeps: {reason}"),
         Backing::Copy => format!("a private copy: {reason}"),
         Backing::Sealed => format!("a picture of the host's, apart from its sockets: {reason}"),
         Backing::Veiled => format!("the host's, read only, where root's own files are nobody's: {reason}"),

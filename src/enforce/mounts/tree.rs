@@ -17,6 +17,9 @@ use crate::plan::Namespace;
 use crate::sys::{self, MountAttr};
 use crate::view::Access;
 
+/// The upper and the work directory of a layer that is kept.
+pub type Upper = (OwnedFd, OwnedFd);
+
 impl Builder<'_> {
     /// A clone of a tree with everything mounted below it. Submounts are read-only: each that may be written is
     /// an entry of its own.
@@ -40,32 +43,46 @@ impl Builder<'_> {
         Ok(tree)
     }
 
-    pub fn overlay(&mut self, lower: &OwnedFd, writable: bool) -> io::Result<OwnedFd> {
-        let by_fd = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
-        let mount = (|| {
-            let fs = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
-            let mut flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-            let (first, second) = (self.fresh_directory(0o755)?, self.fresh_directory(0o755)?);
-            if writable {
-                fsconfig_set_string(&fs, "lowerdir", by_fd(lower))?;
-                fsconfig_set_string(&fs, "upperdir", by_fd(&first))?;
-                fsconfig_set_string(&fs, "workdir", by_fd(&second))?;
-            } else {
-                // Without an upper layer at least two lower ones are wanted (overlayfs.rst).
-                fsconfig_set_string(&fs, "lowerdir", format!("{}:{}", by_fd(lower), by_fd(&first)))?;
-                flags |= MountAttrFlags::MOUNT_ATTR_RDONLY;
+    /// What is written goes to `kept` where that can be had for this run alone, else to the private tmpfs. A cache
+    /// that cannot be layered is still worth reading.
+    pub fn layer(&mut self, lower: &OwnedFd, kept: Option<&Upper>) -> io::Result<OwnedFd> {
+        let lower_dir = ("lowerdir", by_fd(lower));
+        let written = |upper: &OwnedFd, work: &OwnedFd| {
+            [lower_dir.clone(), ("upperdir", by_fd(upper)), ("workdir", by_fd(work))]
+        };
+        if let Some((upper, work)) = kept {
+            let [lower, upper, work] = written(upper, work);
+            // Of two mounts that write to one upper layer the kernel refuses the second (EBUSY) as long as a process
+            // of the first run lives, but only if an index is asked for. An ordinary user gets none after that.
+            if let Ok(mount) = self.overlay(&[lower, upper, work, ("index", "on".to_owned())], Access::Write)
+            {
+                return Ok(mount);
             }
-            if self.plan.has(Namespace::User) {
-                rustix::mount::fsconfig_set_flag(&fs, "userxattr")?;
-            }
-            fsconfig_create(&fs)?;
-            fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, flags)
-        })();
-        match mount {
-            // A cache that cannot be layered is still worth reading; a seal is a demand.
-            Err(_) if writable => self.clone_tree(lower, Access::Read, false),
-            other => Ok(other?),
         }
+        let (upper, work) = (self.fresh_directory(0o755)?, self.fresh_directory(0o755)?);
+        self.overlay(&written(&upper, &work), Access::Write)
+            .or_else(|_| self.clone_tree(lower, Access::Read, false))
+    }
+
+    /// A seal is a demand: there is nothing to fall back on. Without an upper layer at least two lower ones are wanted
+    /// (overlayfs.rst).
+    pub fn seal(&mut self, lower: &OwnedFd) -> io::Result<OwnedFd> {
+        let empty = self.fresh_directory(0o755)?;
+        self.overlay(&[("lowerdir", format!("{}:{}", by_fd(lower), by_fd(&empty)))], Access::Read)
+    }
+
+    fn overlay(&self, layers: &[(&str, String)], access: Access) -> io::Result<OwnedFd> {
+        let fs = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        for (key, value) in layers {
+            fsconfig_set_string(&fs, *key, value)?;
+        }
+        if self.plan.has(Namespace::User) {
+            rustix::mount::fsconfig_set_flag(&fs, "userxattr")?;
+        }
+        fsconfig_create(&fs)?;
+        let mut flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+        flags.set(MountAttrFlags::MOUNT_ATTR_RDONLY, access < Access::Write);
+        Ok(fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, flags)?)
     }
 
     /// `made` says whether it is a new one, mounted already, with nothing of the host below.
@@ -95,4 +112,8 @@ impl Builder<'_> {
         self.mount_point(at)?;
         Ok(mount_new(kind, relative(at), flags, "")?)
     }
+}
+
+fn by_fd(fd: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", fd.as_raw_fd())
 }

@@ -3,6 +3,7 @@
 //! view's own descriptors; which rule decides is for the reader of the place.
 #![forbid(unsafe_code)]
 
+mod layer;
 mod real;
 mod shown;
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::CWD;
 
+use super::layer;
 use super::real::{self, at};
 use super::{May, Node, What, World};
 use crate::enforce::mounts::OWN;
@@ -119,6 +120,11 @@ impl Shown<'_> {
                 Node::own(What::Device { shared: true }, May::FILE)
             }
             (_, Source::Object { fd, .. }) => self.of_host(holder, fd.as_fd(), name),
+            (_, Source::Layer { lower, upper, .. }) => match layer::written(upper.as_fd(), name) {
+                Some(node) if node.what == What::Missing => node,
+                Some(_) => self.of_host(holder, upper.as_fd(), name),
+                None => self.of_host(holder, lower.as_fd(), name),
+            },
             _ if is_unmade(holder) && made => self.made(true),
             _ => Node::missing(),
         }
@@ -128,7 +134,7 @@ impl Shown<'_> {
         let mut node = at(fd, name);
         if node.what == What::Missing {
             // A state directory gets the mount points that it lacks.
-            let kept = holder.place.backing == Backing::Kept;
+            let kept = matches!(holder.place.backing, Backing::Kept | Backing::KeptLayer);
             let path = holder.place.path.join(name);
             return if kept && self.leads_to_something(&path) { self.made(true) } else { node };
         }
@@ -138,7 +144,7 @@ impl Shown<'_> {
         }
         node.other_mount = root.stx_mnt_id != stat.stx_mnt_id;
         // The mount of the view is a clone with flags of its own: of these the layer alone takes no file system's no.
-        if holder.place.backing == Backing::Layer {
+        if holder.place.backing.is_layer() {
             node.may.write |= stat.stx_uid == self.uid && stat.stx_mode & 0o200 != 0;
         }
         node

@@ -216,11 +216,13 @@ impl Worker<'_> {
                         continue;
                     }
                     if kind.is_char_device() || kind.is_block_device() {
-                        // A character device 0:0 is an overlay's whiteout, which opens nothing.
-                        if kind.is_block_device() || stat.stx_rdev_major != 0 || stat.stx_rdev_minor != 0 {
-                            let path = place.path_of(bytes);
-                            self.gathered.devices.push(Device { root: place.root(), path });
+                        // A character device 0:0 is an overlay's whiteout, which opens nothing. The kernel makes many
+                        // of one inode, with a name of its own in the work directory.
+                        if kind.is_char_device() && (stat.stx_rdev_major, stat.stx_rdev_minor) == (0, 0) {
+                            continue;
                         }
+                        let path = place.path_of(bytes);
+                        self.gathered.devices.push(Device { root: place.root(), path });
                     }
                     if stat.stx_nlink > 1 {
                         // The change time is asked for on its own: the kernel then marks the inode as seen,
