@@ -4,8 +4,11 @@
 //! without following any link and without leaving the new root, and nothing is ever created in it.
 
 pub mod clone;
+mod cover;
 mod file;
 mod filesystem;
+mod own;
+mod point;
 mod tree;
 
 use std::collections::HashSet;
@@ -18,15 +21,11 @@ use std::path::{Path, PathBuf};
 use nix::mount::{MntFlags, umount2};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::unistd::pivot_root;
-use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags, mkdirat, mknodat, openat, openat2, statx,
-    symlinkat,
-};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, openat, statx, symlinkat};
 use rustix::io::Errno;
-use rustix::mount::{MoveMountFlags, move_mount};
 
-use self::clone::{NODEV, NOEXEC, NOSUID, RDONLY, clone, clone_at, clone_by_name, mount_on};
-use self::file::{directory, empty_file, identity, relative, write_file};
+use self::clone::{NODEV, NOEXEC, NOSUID, RDONLY, clone, clone_at, mount_on};
+use self::file::{empty_file, identity, relative, write_file};
 use self::filesystem::{Own, attach_tmpfs, devpts, queues, tmp_bytes};
 use self::tree::Upper;
 use super::kept;
@@ -35,7 +34,7 @@ use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::plan::note::{self, Note};
 use crate::sys::{self, MountAttr};
-use crate::view::{Access, Backing, Entry, Place, Source, View, system};
+use crate::view::{Access, Backing, Entry, Place, Source, View};
 
 /// Where the note and the self-check's canary lie.
 pub const OWN: &str = "/.confine";
@@ -256,51 +255,6 @@ impl Builder<'_> {
         }
     }
 
-    /// A new directory of the private tmpfs.
-    fn fresh_name(&mut self, mode: u32) -> rustix::io::Result<String> {
-        self.count += 1;
-        let name = self.count.to_string();
-        directory(&self.private, Path::new(&name), mode, identity(self.plan))?;
-        Ok(name)
-    }
-
-    fn fresh_directory(&mut self, mode: u32) -> rustix::io::Result<OwnedFd> {
-        let name = self.fresh_name(mode)?;
-        openat(&self.private, &name, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-    }
-
-    /// The clone has the private mount's own flags: nosuid and nodev. In a tree of our own it is the mount point
-    /// itself.
-    fn fresh(&mut self, path: &Path, mode: u32, region: Region) -> io::Result<OwnedFd> {
-        let here = relative(path);
-        if region == Region::Own {
-            self.parents(path)?;
-            match directory(&self.root, here, mode, identity(self.plan)) {
-                Ok(()) => {
-                    self.directories.insert(here.to_owned());
-                    return clone_by_name(&self.root, here);
-                }
-                Err(Errno::EXIST) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        let name = self.fresh_name(mode)?;
-        clone_by_name(&self.private, &name)
-    }
-
-    fn cover_below_sys(&mut self) -> io::Result<()> {
-        let sys = rustix::fs::statat(&self.root, "sys", AtFlags::empty())?;
-        for (path, _) in system::SYS_HIDDEN {
-            if let Ok(found) =
-                rustix::fs::statat(&self.root, relative(Path::new(path)), AtFlags::SYMLINK_NOFOLLOW)
-                && found.st_dev != sys.st_dev
-            {
-                self.cover(Path::new(path), true, Region::Foreign)?;
-            }
-        }
-        Ok(())
-    }
-
     fn link(&mut self, path: &Path, to: &Path, region: Region) -> io::Result<()> {
         match region {
             Region::Foreign => return Ok(()),
@@ -314,107 +268,6 @@ impl Builder<'_> {
         }
     }
 
-    fn cover(&mut self, path: &Path, directory: bool, region: Region) -> io::Result<()> {
-        if region == Region::Own {
-            return Ok(());
-        }
-        // Of the kernel's own directory there is nothing to look out for on the way.
-        let target = match path.parent() == Some(Path::new("/proc")) {
-            true => None,
-            false => match self.open_foreign(path)? {
-                None => return Ok(()),
-                target => target,
-            },
-        };
-        let name = self.empty(directory)?;
-        let mount = clone_by_name(&self.private, name)?;
-        match target {
-            Some(target) => {
-                mount_on(&mount, &target)?;
-                self.serve([target]);
-            }
-            None => {
-                let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-                move_mount(&mount, "", &self.root, relative(path), flags)?;
-            }
-        }
-        self.serve([mount]);
-        Ok(())
-    }
-
-    /// What covers: without any mode bit, and mounted onto itself with flags that its clones inherit.
-    fn empty(&mut self, directory: bool) -> io::Result<&'static str> {
-        let (name, made) = match directory {
-            true => ("empty-directory", &mut self.covers.0),
-            false => ("empty-file", &mut self.covers.1),
-        };
-        if !*made {
-            *made = true;
-            if directory {
-                mkdirat(&self.private, name, Mode::empty())?;
-            } else {
-                mknodat(&self.private, name, FileType::RegularFile, Mode::empty(), 0)?;
-            }
-            let mount = clone_by_name(&self.private, name)?;
-            let attr = MountAttr { attr_set: RDONLY | NOSUID | NODEV | NOEXEC, ..MountAttr::default() };
-            sys::mount_setattr(mount.as_fd(), 0, &attr)?;
-            move_mount(&mount, "", &self.private, name, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
-        }
-        Ok(name)
-    }
-
-    fn private_file(&mut self, bytes: &[u8], mode: u32) -> io::Result<OwnedFd> {
-        self.count += 1;
-        let name = self.count.to_string();
-        write_file(self.private.as_fd(), Path::new(&name), bytes, mode, identity(self.plan))?;
-        Ok(openat(&self.private, &name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
-    }
-
-    fn copy(&mut self, place: &Place, source: Source, region: Region) -> io::Result<()> {
-        let mut is_directory = false;
-        let original = match (source, region) {
-            (Source::File(bytes), Region::Own) => {
-                self.parents(&place.path)?;
-                let path = relative(&place.path);
-                write_file(self.root.as_fd(), path, &bytes, 0o600, identity(self.plan))?;
-                // In HOME the grant of HOME reaches it; below the root's own directories nothing does.
-                if self.inherited().is_none() {
-                    let fd = openat(&self.root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-                    self.grants.push(Grant { fd, right: Right::Read, directory: false });
-                }
-                return Ok(());
-            }
-            (Source::File(bytes), Region::Kept) => {
-                return kept::copy(&self.root, relative(&place.path), &bytes, identity(self.plan));
-            }
-            (Source::File(bytes), Region::Foreign) => self.private_file(&bytes, 0o644)?,
-            (Source::Files(files), _) => {
-                is_directory = true;
-                let owner = identity(self.plan);
-                let top = self.fresh_directory(0o755)?;
-                for (name, bytes) in files {
-                    if let Some(parent) = name.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-                        match directory(&top, parent, 0o755, owner) {
-                            Ok(()) | Err(Errno::EXIST) => {}
-                            Err(error) => return Err(error.into()),
-                        }
-                    }
-                    write_file(top.as_fd(), &name, &bytes, 0o644, owner)?;
-                }
-                top
-            }
-            (Source::None | Source::Object { .. } | Source::Layer { .. }, _) => {
-                return Err(Errno::INVAL.into());
-            }
-        };
-        let mount = clone(&original, RDONLY | NOSUID | NODEV)?;
-        self.attach(&mount, &place.path, is_directory, region)?;
-        self.serve([original]);
-        self.grant(mount, Right::Read, is_directory);
-        self.above.push((place.path.clone(), Region::Foreign, Some(Right::Read)));
-        Ok(())
-    }
-
     /// A part of a writable root bound onto itself. What is gone meanwhile needs no guard; what has become a link
     /// is an attack and an error.
     fn guard(&mut self, place: &Place) -> io::Result<()> {
@@ -424,63 +277,6 @@ impl Builder<'_> {
         mount_on(&mount, &target)?;
         self.serve([target, mount]);
         Ok(())
-    }
-
-    fn open_foreign(&self, path: &Path) -> io::Result<Option<OwnedFd>> {
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        match openat2(&self.root, relative(path), flags, Mode::empty(), resolve) {
-            Ok(fd) => Ok(Some(fd)),
-            Err(Errno::NOENT) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn attach(&mut self, mount: &OwnedFd, path: &Path, directory: bool, region: Region) -> io::Result<()> {
-        if region == Region::Foreign {
-            let target = self.open_foreign(path)?.ok_or(Errno::NOENT)?;
-            mount_on(mount, &target)?;
-            self.serve([target]);
-            return Ok(());
-        }
-        if region == Region::Kept {
-            let owner = identity(self.plan);
-            return mount_on(mount, &kept::mount_point(&self.root, relative(path), directory, owner)?);
-        }
-        if directory {
-            self.mount_point(path)?;
-        } else {
-            self.parents(path)?;
-            empty_file(&self.root, relative(path), 0o600)?;
-        }
-        Ok(move_mount(mount, "", &self.root, relative(path), MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
-    }
-
-    /// A directory of our own.
-    fn mount_point(&mut self, path: &Path) -> io::Result<()> {
-        self.parents(path)?;
-        let path = relative(path);
-        if self.directories.contains(path) { Ok(()) } else { self.directory(path) }
-    }
-
-    fn parents(&mut self, path: &Path) -> io::Result<()> {
-        let path = relative(path);
-        let missing: Vec<&Path> = path
-            .ancestors()
-            .skip(1)
-            .take_while(|parent| !parent.as_os_str().is_empty() && !self.directories.contains(*parent))
-            .collect();
-        missing.into_iter().rev().try_for_each(|parent| self.directory(parent))
-    }
-
-    fn directory(&mut self, path: &Path) -> io::Result<()> {
-        match mkdirat(&self.root, path, Mode::from_raw_mode(0o755)) {
-            Ok(()) | Err(Errno::EXIST) => {
-                self.directories.insert(path.to_owned());
-                Ok(())
-            }
-            Err(error) => Err(error.into()),
-        }
     }
 
     fn add_own(&mut self, note: &Note) -> io::Result<()> {
