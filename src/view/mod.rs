@@ -9,6 +9,7 @@ pub mod control;
 pub mod danger;
 mod direct;
 pub mod git;
+mod hidden;
 mod home;
 pub mod inside;
 mod layers;
@@ -125,7 +126,7 @@ impl View {
         home::add(&mut view, policy, caller, host, purpose, &asked)?;
         let hidden = roots::add(&mut view, policy, asked)?;
         git::add(&mut view, caller)?;
-        roots::hide(&mut view, hidden, host.namespaces())?;
+        hidden::hide(&mut view, hidden, host.namespaces())?;
         never::hide(&mut view, never)?;
         view.look_for_aliases(policy, purpose)?;
         if host.namespaces() {

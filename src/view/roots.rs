@@ -12,7 +12,7 @@ use super::never::Never;
 use super::own::{self, Found, Own};
 use super::trace::{Traced, file_type, object, trace, trace_present};
 use super::ways::Ways;
-use super::{Access, Backing, Origin, Place, Source, View, cannot_show, scan, system};
+use super::{Access, Backing, Origin, Place, Source, View, cannot_show, hidden, scan, system};
 use crate::error::{Error, Result, paste, show};
 use crate::policy::{self, Allowance, FileAccess, Policy};
 
@@ -38,7 +38,7 @@ pub struct Asked {
     pub root: Root,
     pub option: &'static str,
     access: FileAccess,
-    links: Vec<(PathBuf, PathBuf)>,
+    pub links: Vec<(PathBuf, PathBuf)>,
     /// Where in it the home directory is.
     homes: Vec<PathBuf>,
     /// Who asked, and how far that is from the command line. None for what `--ro /` brought.
@@ -368,68 +368,11 @@ pub fn add(view: &mut View, policy: &Policy, asked: Vec<Asked>) -> Result<Vec<As
         let reason = if root.workspace { "a workspace".to_owned() } else { format!("asked for by {option}") };
         let place = Place { path: root.path.clone(), access, backing, origin: Origin::Option, reason };
         view.insert(place, Source::Object { fd, directory: root.directory });
-        hide_credentials(view, policy, &homes, &root);
+        hidden::credentials(view, policy, &homes, &root);
         view.roots.push(root);
     }
     lift(view);
     Ok(hidden)
-}
-
-/// Only once all that is shown is known: what nothing shows needs no cover, and must not be given up too early.
-pub fn hide(view: &mut View, hidden: Vec<Asked>, mounts: bool) -> Result<()> {
-    let table = if hidden.is_empty() { None } else { Some(Mounts::read()?) };
-    for Asked { root, option, links, by, .. } in hidden {
-        view.links(links, Origin::Option);
-        view.asked_by.extend(by.map(|(origin, _)| (root.path.clone(), origin)));
-        // By another mount it would be seen all the same.
-        let others = table.iter().flat_map(|table| table.other_ways(&root.path, &root.fd));
-        for other in others.collect::<Vec<_>>() {
-            refuse_shown(view, &root.path, &other.path)?;
-            cover(view, other.is_dir(), other.path, format!("the same as what {option} hides"));
-        }
-        cover(view, root.directory, root.path, format!("asked for by {option}"));
-    }
-    if mounts { refuse_below_hidden(view) } else { Ok(()) }
-}
-
-fn cover(view: &mut View, directory: bool, path: PathBuf, reason: String) {
-    if view.is_visible(&path) {
-        let (access, backing, origin) = (Access::Hidden, Backing::Cover { directory }, Origin::Option);
-        view.insert(Place { path, access, backing, origin, reason }, Source::None);
-    }
-}
-
-/// One name shown and one hidden, and both mean the same directory.
-fn refuse_shown(view: &View, hidden: &Path, other: &Path) -> Result<()> {
-    match view.entries.get(other) {
-        Some(entry) if entry.place.origin == Origin::Option && entry.place.access > Access::Hidden => {
-            let (hidden, shown) = (show(hidden.as_os_str()), show(other.as_os_str()));
-            Err(Error::usage(format!(
-                "{shown} cannot be shown: it is another mount of {hidden}, which is hidden"
-            ))
-            .with_hint("leave out one of the two"))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// What covers a directory has no names in it, so nothing can be shown there.
-fn refuse_below_hidden(view: &View) -> Result<()> {
-    for place in view.places().filter(|place| place.origin == Origin::Option && place.access > Access::Hidden)
-    {
-        let above = place.path.ancestors().skip(1).filter_map(|above| view.entries.get(above));
-        let Some(cover) = above.map(|entry| &entry.place).find(|above| above.access == Access::Hidden) else {
-            continue;
-        };
-        let (path, hidden) = (show(place.path.as_os_str()), show(cover.path.as_os_str()));
-        let error =
-            Error::usage(format!("{path} cannot be shown: {hidden} above it is hidden ({})", cover.reason));
-        return Err(match cover.origin {
-            Origin::Option => error.with_hint("hide what lies beside it instead"),
-            _ => error.with_hint(format!("`--ro {}` shows all of that", paste(cover.path.as_os_str()))),
-        });
-    }
-    Ok(())
 }
 
 /// A mount point can be neither renamed nor removed, so what may be written anyway gets none: `--rw` on a guarded
@@ -450,26 +393,6 @@ fn lift(view: &mut View) {
     for path in lifted {
         if let Some(entry) = view.entries.get_mut(&path) {
             entry.place.backing = Backing::Lifted;
-        }
-    }
-}
-
-/// A root that takes in the home directory does not take in the credentials there.
-fn hide_credentials(view: &mut View, policy: &Policy, homes: &[PathBuf], root: &Root) {
-    // A later run goes by it.
-    let written: &[(&str, &str)] =
-        if root.writable { &[(".config/confine", "policy of later runs")] } else { &[] };
-    for home in homes {
-        for (name, reason) in system::CREDENTIALS.iter().chain(written) {
-            let path = home.join(name);
-            let named = |rule: &crate::policy::FileRule| rule.path == path && rule.access != FileAccess::Hide;
-            if policy.files.iter().any(named) {
-                continue;
-            }
-            if let Ok(traced) = trace(&path) {
-                let directory = traced.is_dir();
-                view.table(traced.path, Access::Hidden, Backing::Cover { directory }, reason, Source::None);
-            }
         }
     }
 }

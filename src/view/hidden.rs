@@ -1,0 +1,87 @@
+//! What is hidden by `--hide`, and of a home directory that is shown.
+
+use std::path::{Path, PathBuf};
+
+use super::mounted::Mounts;
+use super::roots::{Asked, Root};
+use super::trace::trace;
+use super::{Access, Backing, Origin, Place, Source, View, system};
+use crate::error::{Error, Result, paste, show};
+use crate::policy::{FileAccess, Policy};
+
+/// Only once all that is shown is known: what nothing shows needs no cover, and must not be given up too early.
+pub fn hide(view: &mut View, hidden: Vec<Asked>, mounts: bool) -> Result<()> {
+    let table = if hidden.is_empty() { None } else { Some(Mounts::read()?) };
+    for Asked { root, option, links, by, .. } in hidden {
+        view.links(links, Origin::Option);
+        view.asked_by.extend(by.map(|(origin, _)| (root.path.clone(), origin)));
+        // By another mount it would be seen all the same.
+        let others = table.iter().flat_map(|table| table.other_ways(&root.path, &root.fd));
+        for other in others.collect::<Vec<_>>() {
+            refuse_shown(view, &root.path, &other.path)?;
+            cover(view, other.is_dir(), other.path, format!("the same as what {option} hides"));
+        }
+        cover(view, root.directory, root.path, format!("asked for by {option}"));
+    }
+    if mounts { refuse_below_hidden(view) } else { Ok(()) }
+}
+
+fn cover(view: &mut View, directory: bool, path: PathBuf, reason: String) {
+    if view.is_visible(&path) {
+        let (access, backing, origin) = (Access::Hidden, Backing::Cover { directory }, Origin::Option);
+        view.insert(Place { path, access, backing, origin, reason }, Source::None);
+    }
+}
+
+/// One name shown and one hidden, and both mean the same directory.
+fn refuse_shown(view: &View, hidden: &Path, other: &Path) -> Result<()> {
+    match view.entries.get(other) {
+        Some(entry) if entry.place.origin == Origin::Option && entry.place.access > Access::Hidden => {
+            let (hidden, shown) = (show(hidden.as_os_str()), show(other.as_os_str()));
+            Err(Error::usage(format!(
+                "{shown} cannot be shown: it is another mount of {hidden}, which is hidden"
+            ))
+            .with_hint("leave out one of the two"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What covers a directory has no names in it, so nothing can be shown there.
+fn refuse_below_hidden(view: &View) -> Result<()> {
+    for place in view.places().filter(|place| place.origin == Origin::Option && place.access > Access::Hidden)
+    {
+        let above = place.path.ancestors().skip(1).filter_map(|above| view.entries.get(above));
+        let Some(cover) = above.map(|entry| &entry.place).find(|above| above.access == Access::Hidden) else {
+            continue;
+        };
+        let (path, hidden) = (show(place.path.as_os_str()), show(cover.path.as_os_str()));
+        let error =
+            Error::usage(format!("{path} cannot be shown: {hidden} above it is hidden ({})", cover.reason));
+        return Err(match cover.origin {
+            Origin::Option => error.with_hint("hide what lies beside it instead"),
+            _ => error.with_hint(format!("`--ro {}` shows all of that", paste(cover.path.as_os_str()))),
+        });
+    }
+    Ok(())
+}
+
+/// A root that takes in the home directory does not take in the credentials there.
+pub fn credentials(view: &mut View, policy: &Policy, homes: &[PathBuf], root: &Root) {
+    // A later run goes by it.
+    let written: &[(&str, &str)] =
+        if root.writable { &[(".config/confine", "policy of later runs")] } else { &[] };
+    for home in homes {
+        for (name, reason) in system::CREDENTIALS.iter().chain(written) {
+            let path = home.join(name);
+            let named = |rule: &crate::policy::FileRule| rule.path == path && rule.access != FileAccess::Hide;
+            if policy.files.iter().any(named) {
+                continue;
+            }
+            if let Ok(traced) = trace(&path) {
+                let directory = traced.is_dir();
+                view.table(traced.path, Access::Hidden, Backing::Cover { directory }, reason, Source::None);
+            }
+        }
+    }
+}
