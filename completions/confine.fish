@@ -31,7 +31,7 @@ protect\t''"
 complete -c confine -n "__fish_confine_needs_command" -l git -d 'How to treat .git and other files that run later by themselves' -r -f -a "guard\t''
 read-only\t''
 free\t''"
-complete -c confine -n "__fish_confine_needs_command" -l state -d 'Keep HOME, /tmp and changes of caches in this directory from one run to the next' -r -f -a "(__fish_complete_directories)"
+complete -c confine -n "__fish_confine_needs_command" -l state -d 'Keep HOME, /tmp and changes of caches here from one run to the next' -r -f -a "(__fish_complete_directories)"
 complete -c confine -n "__fish_confine_needs_command" -l ro -d 'Let COMMAND read (and execute) this file or directory' -r -F
 complete -c confine -n "__fish_confine_needs_command" -l rw -d 'Let COMMAND change this file or directory' -r -F
 complete -c confine -n "__fish_confine_needs_command" -l hide -d 'Hide this file or directory from COMMAND' -r -F
@@ -123,7 +123,7 @@ protect\t''"
 complete -c confine -n "__fish_confine_using_subcommand check" -l git -d 'How to treat .git and other files that run later by themselves' -r -f -a "guard\t''
 read-only\t''
 free\t''"
-complete -c confine -n "__fish_confine_using_subcommand check" -l state -d 'Keep HOME, /tmp and changes of caches in this directory from one run to the next' -r -f -a "(__fish_complete_directories)"
+complete -c confine -n "__fish_confine_using_subcommand check" -l state -d 'Keep HOME, /tmp and changes of caches here from one run to the next' -r -f -a "(__fish_complete_directories)"
 complete -c confine -n "__fish_confine_using_subcommand check" -l ro -d 'Let COMMAND read (and execute) this file or directory' -r -F
 complete -c confine -n "__fish_confine_using_subcommand check" -l rw -d 'Let COMMAND change this file or directory' -r -F
 complete -c confine -n "__fish_confine_using_subcommand check" -l hide -d 'Hide this file or directory from COMMAND' -r -F
@@ -211,7 +211,7 @@ protect\t''"
 complete -c confine -n "__fish_confine_using_subcommand explain" -l git -d 'How to treat .git and other files that run later by themselves' -r -f -a "guard\t''
 read-only\t''
 free\t''"
-complete -c confine -n "__fish_confine_using_subcommand explain" -l state -d 'Keep HOME, /tmp and changes of caches in this directory from one run to the next' -r -f -a "(__fish_complete_directories)"
+complete -c confine -n "__fish_confine_using_subcommand explain" -l state -d 'Keep HOME, /tmp and changes of caches here from one run to the next' -r -f -a "(__fish_complete_directories)"
 complete -c confine -n "__fish_confine_using_subcommand explain" -l ro -d 'Let COMMAND read (and execute) this file or directory' -r -F
 complete -c confine -n "__fish_confine_using_subcommand explain" -l rw -d 'Let COMMAND change this file or directory' -r -F
 complete -c confine -n "__fish_confine_using_subcommand explain" -l hide -d 'Hide this file or directory from COMMAND' -r -F
@@ -300,7 +300,7 @@ protect\t''"
 complete -c confine -n "__fish_confine_using_subcommand trace" -l git -d 'How to treat .git and other files that run later by themselves' -r -f -a "guard\t''
 read-only\t''
 free\t''"
-complete -c confine -n "__fish_confine_using_subcommand trace" -l state -d 'Keep HOME, /tmp and changes of caches in this directory from one run to the next' -r -f -a "(__fish_complete_directories)"
+complete -c confine -n "__fish_confine_using_subcommand trace" -l state -d 'Keep HOME, /tmp and changes of caches here from one run to the next' -r -f -a "(__fish_complete_directories)"
 complete -c confine -n "__fish_confine_using_subcommand trace" -l ro -d 'Let COMMAND read (and execute) this file or directory' -r -F
 complete -c confine -n "__fish_confine_using_subcommand trace" -l rw -d 'Let COMMAND change this file or directory' -r -F
 complete -c confine -n "__fish_confine_using_subcommand trace" -l hide -d 'Hide this file or directory from COMMAND' -r -F
@@ -390,7 +390,7 @@ protect\t''"
 complete -c confine -n "__fish_confine_using_subcommand why" -l git -d 'How to treat .git and other files that run later by themselves' -r -f -a "guard\t''
 read-only\t''
 free\t''"
-complete -c confine -n "__fish_confine_using_subcommand why" -l state -d 'Keep HOME, /tmp and changes of caches in this directory from one run to the next' -r -f -a "(__fish_complete_directories)"
+complete -c confine -n "__fish_confine_using_subcommand why" -l state -d 'Keep HOME, /tmp and changes of caches here from one run to the next' -r -f -a "(__fish_complete_directories)"
 complete -c confine -n "__fish_confine_using_subcommand why" -l ro -d 'Let COMMAND read (and execute) this file or directory' -r -F
 complete -c confine -n "__fish_confine_using_subcommand why" -l rw -d 'Let COMMAND change this file or directory' -r -F
 complete -c confine -n "__fish_confine_using_subcommand why" -l hide -d 'Hide this file or directory from COMMAND' -r -F

@@ -52,7 +52,7 @@ module completions {
     --read-only               # Show the workspaces read-only
     --hardlinks: string@"nu-complete confine hardlinks" # What to do about files that have a name outside the workspace too
     --git: string@"nu-complete confine git" # How to treat .git and other files that run later by themselves
-    --state: directory        # Keep HOME, /tmp and changes of caches in this directory from one run to the next
+    --state: directory        # Keep HOME, /tmp and changes of caches here from one run to the next
     --ro: path                # Let COMMAND read (and execute) this file or directory
     --rw: path                # Let COMMAND change this file or directory
     --hide: path              # Hide this file or directory from COMMAND
@@ -146,7 +146,7 @@ module completions {
     --read-only               # Show the workspaces read-only
     --hardlinks: string@"nu-complete confine check hardlinks" # What to do about files that have a name outside the workspace too
     --git: string@"nu-complete confine check git" # How to treat .git and other files that run later by themselves
-    --state: directory        # Keep HOME, /tmp and changes of caches in this directory from one run to the next
+    --state: directory        # Keep HOME, /tmp and changes of caches here from one run to the next
     --ro: path                # Let COMMAND read (and execute) this file or directory
     --rw: path                # Let COMMAND change this file or directory
     --hide: path              # Hide this file or directory from COMMAND
@@ -242,7 +242,7 @@ module completions {
     --read-only               # Show the workspaces read-only
     --hardlinks: string@"nu-complete confine explain hardlinks" # What to do about files that have a name outside the workspace too
     --git: string@"nu-complete confine explain git" # How to treat .git and other files that run later by themselves
-    --state: directory        # Keep HOME, /tmp and changes of caches in this directory from one run to the next
+    --state: directory        # Keep HOME, /tmp and changes of caches here from one run to the next
     --ro: path                # Let COMMAND read (and execute) this file or directory
     --rw: path                # Let COMMAND change this file or directory
     --hide: path              # Hide this file or directory from COMMAND
@@ -344,7 +344,7 @@ module completions {
     --read-only               # Show the workspaces read-only
     --hardlinks: string@"nu-complete confine trace hardlinks" # What to do about files that have a name outside the workspace too
     --git: string@"nu-complete confine trace git" # How to treat .git and other files that run later by themselves
-    --state: directory        # Keep HOME, /tmp and changes of caches in this directory from one run to the next
+    --state: directory        # Keep HOME, /tmp and changes of caches here from one run to the next
     --ro: path                # Let COMMAND read (and execute) this file or directory
     --rw: path                # Let COMMAND change this file or directory
     --hide: path              # Hide this file or directory from COMMAND
@@ -447,7 +447,7 @@ module completions {
     --read-only               # Show the workspaces read-only
     --hardlinks: string@"nu-complete confine why hardlinks" # What to do about files that have a name outside the workspace too
     --git: string@"nu-complete confine why git" # How to treat .git and other files that run later by themselves
-    --state: directory        # Keep HOME, /tmp and changes of caches in this directory from one run to the next
+    --state: directory        # Keep HOME, /tmp and changes of caches here from one run to the next
     --ro: path                # Let COMMAND read (and execute) this file or directory
     --rw: path                # Let COMMAND change this file or directory
     --hide: path              # Hide this file or directory from COMMAND

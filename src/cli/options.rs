@@ -86,7 +86,7 @@ pub const RUN: &[Row] = &[
         WORKSPACE,
         "state",
         Value::Directory,
-        "Keep HOME, /tmp and changes of caches in this directory from one run to the next",
+        "Keep HOME, /tmp and changes of caches here from one run to the next",
         "The directory must belong to you and be closed to others. auto: one for each workspace, below \
          $XDG_STATE_HOME/confine or ~/.local/state/confine. Without this option \
          HOME and /tmp are empty at the start, and all of it vanishes at the end.",
