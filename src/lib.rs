@@ -5,6 +5,11 @@
 //! decides, or refuses; [`enforce`] applies the plan in one fixed order and executes the command. The library
 //! has no stable interface of its own: it exists so that tests and benchmarks can reach the rooms.
 
+/// musl's own asks the kernel for a page or two at a time.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 pub mod cli;
 pub mod commands;
 pub mod digest;

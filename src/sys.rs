@@ -110,8 +110,10 @@ pub fn set_interface_flags(socket: BorrowedFd<'_>, name: &CStr, flags: libc::c_s
         *to = *from as libc::c_char;
     }
     request.ifr_ifru.ifru_flags = flags;
+    // The C libraries do not agree on the type of a request.
+    const SIOCSIFFLAGS: libc::Ioctl = 0x8914;
     // SAFETY: the descriptor is open while borrowed and the argument is the structure this request takes.
-    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &request) }.into()).map(drop)
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCSIFFLAGS, &request) }.into()).map(drop)
 }
 
 /// Gives up the controlling terminal, ioctl_tty(2) TIOCNOTTY.

@@ -161,9 +161,10 @@ pub fn clone3_with(flags: u64) -> io::Result<()> {
 
 /// sched_setscheduler(2) with SCHED_BATCH, which nobody needs a right for.
 pub fn make_batch(pid: libc::pid_t) -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the kernel reads the borrowed structure.
-    check(unsafe { libc::sched_setscheduler(pid, libc::SCHED_BATCH, &parameters) }.into()).map(drop)
+    // The one field of the kernel's struct sched_param; musl has others, and a function that only fails.
+    let priority: libc::c_int = 0;
+    // SAFETY: the kernel reads the borrowed number.
+    check(unsafe { libc::syscall(libc::SYS_sched_setscheduler, pid, libc::SCHED_BATCH, &priority) }).map(drop)
 }
 
 /// personality(2) READ_IMPLIES_EXEC.
