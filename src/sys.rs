@@ -10,6 +10,8 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
+use nix::sys::signal::SigSet;
+
 /// What libc reports as -1 and errno.
 fn check(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
@@ -244,6 +246,17 @@ pub fn reset_signals(ignored: u64) -> io::Result<()> {
         .into(),
     )
     .map(drop)
+}
+
+/// Every signal there is. sigfillset(3) leaves out those that the C library has for itself, which with musl are one
+/// more than with glibc: for the command they are like any other.
+pub fn all_signals() -> SigSet {
+    // SAFETY: a set is an array of integers, of which any value is one.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        std::ptr::write_bytes(&mut set, 0xff, 1);
+        SigSet::from_sigset_t_unchecked(set)
+    }
 }
 
 /// Which of these numbers are open descriptors, by one poll(2): POLLNVAL says that one is not.

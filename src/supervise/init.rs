@@ -8,7 +8,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::{set_child_subreaper, set_dumpable, set_pdeathsig};
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::Signal;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{Pid, getpgid, getpgrp};
 use rustix::process::{WaitOptions, wait};
@@ -44,7 +44,7 @@ pub fn become_init(before: Before, process: &Process, serving: Option<Serving>) 
     if !before.namespace {
         set_child_subreaper(true).map_err(failed("become the reaper of orphans"))?;
     }
-    let signals = SignalFd::with_flags(&SigSet::all(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+    let signals = SignalFd::with_flags(&sys::all_signals(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
         .map_err(failed("watch the signals"))?;
     // Before there is anybody who could look into its memory. The command's process has no other like it yet.
     set_dumpable(false).map_err(failed("hide the supervisor's memory"))?;

@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use nix::poll::PollTimeout;
 use nix::sys::prctl::set_child_subreaper;
-use nix::sys::signal::{SigSet, SigmaskHow, sigprocmask};
+use nix::sys::signal::{SigmaskHow, sigprocmask};
 use nix::unistd::Pid;
 
 use crate::error::{Error, Result};
@@ -58,7 +58,8 @@ pub fn split(surroundings: Surroundings, namespace: bool) -> Result<Role> {
     }
     // Blocked before the fork, so that no signal is lost or takes its default action between the processes: both
     // read them from a descriptor. The command starts with an empty mask (`sys::reset_signals`).
-    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None).map_err(failed("block the signals"))?;
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&sys::all_signals()), None)
+        .map_err(failed("block the signals"))?;
     let (outer, inner) = link::pair().map_err(|error| Error::step("make the supervisor's socket", error))?;
     match sys::fork_into_two().map_err(|error| Error::step("start the supervisor's child", error))? {
         Some(child) => {

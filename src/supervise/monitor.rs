@@ -99,8 +99,9 @@ pub struct Monitor {
 
 impl Monitor {
     pub fn new(link: Link, init: Pid, namespace: bool, surroundings: Surroundings) -> Result<Monitor> {
-        let signals = SignalFd::with_flags(&SigSet::all(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
-            .map_err(|errno| Error::step("watch the signals", errno))?;
+        let signals =
+            SignalFd::with_flags(&sys::all_signals(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+                .map_err(|errno| Error::step("watch the signals", errno))?;
         set_dumpable(false).map_err(|errno| Error::step("hide the supervisor's memory", errno))?;
         // Who reads the command's output must see its end, and who writes its input the end of its reader.
         // Standard error stays: a reason for ending the run is told there.

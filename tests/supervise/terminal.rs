@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::pty::{Winsize, openpty};
-use nix::sys::termios::{Termios, tcgetattr};
+use nix::sys::termios::tcgetattr;
 use nix::unistd::tcgetpgrp;
 
 pub struct Terminal {
@@ -71,8 +71,17 @@ impl Terminal {
         self.seen.lock().unwrap()[self.read..].to_owned()
     }
 
-    pub fn settings(&self) -> Termios {
-        tcgetattr(self.slave.as_fd()).unwrap()
+    /// What the kernel knows: beyond that, musl leaves in the structure what was there.
+    pub fn settings(&self) -> (u32, u32, u32, u32, Vec<u8>) {
+        let found = tcgetattr(self.slave.as_fd()).unwrap();
+        let (input, output) = (found.input_flags.bits(), found.output_flags.bits());
+        (
+            input,
+            output,
+            found.control_flags.bits(),
+            found.local_flags.bits(),
+            found.control_chars[..19].to_vec(),
+        )
     }
 
     pub fn foreground(&self) -> i32 {

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, PipeWriter};
 
 use nix::sys::prctl::{set_dumpable, set_pdeathsig};
-use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::{Gid, Pid, Uid, getpid, getppid, pause, setgroups, setresgid, setresuid};
 
@@ -24,7 +24,7 @@ impl Bystander {
         let parent = getpid();
         let pid = sys::fork(|| {
             // Never to be delivered, so that what was sent can be seen as pending.
-            if SigSet::all().thread_block().is_err() || become_user(uid, gid).is_err() {
+            if sys::all_signals().thread_block().is_err() || become_user(uid, gid).is_err() {
                 return 1;
             }
             // Changing identity takes both of these away: a process that nobody may trace proves nothing.
