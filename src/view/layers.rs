@@ -15,7 +15,7 @@ use super::roots::Root;
 use super::trace::object;
 use super::{Backing, Purpose, Source, View};
 use crate::digest;
-use crate::error::{Error, Result, show};
+use crate::error::{Error, Result};
 
 /// Turns the layer at `path` into one that is kept.
 pub fn keep(view: &mut View, path: &Path, uid: u32, purpose: Purpose) -> Result<()> {
@@ -30,9 +30,6 @@ pub fn keep(view: &mut View, path: &Path, uid: u32, purpose: Purpose) -> Result<
     let (upper, work) = match open(&state.fd, &own, uid, purpose == Purpose::Run) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound && purpose != Purpose::Run => return Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            return Err(Error::refused(format!("{} does not belong to uid {uid}", show(place.as_os_str()))));
-        }
         Err(error) => return Err(Error::path("keep what is written to a cache in", place, error)),
     };
     let cannot = |errno: Errno| Error::path("look at", &place, errno);
@@ -71,5 +68,8 @@ fn below(parent: &OwnedFd, name: &OsStr, uid: u32, make: bool) -> io::Result<Own
     }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let found = openat(parent, name, flags, Mode::empty())?;
-    if fstat(&found)?.st_uid == uid { Ok(found) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+    match fstat(&found)?.st_uid == uid {
+        true => Ok(found),
+        false => Err(io::Error::other("it belongs to another user")),
+    }
 }
