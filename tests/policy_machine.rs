@@ -468,3 +468,50 @@ fn inside_a_boundary_the_administrators_line_still_holds() {
     }
     findings.settle();
 }
+
+#[test]
+fn what_is_shown_to_nobody_is_not_seen_where_state_keeps_it() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        let state = scratch.path("home/state").display().to_string();
+        let run = |system: &str, script: &str| {
+            let run = with_etc(Run::confined(&scratch), &[("policy.toml", system)], "");
+            as_who(&scratch, run).options(["--state", &state]).shell(script)
+        };
+        let look = "cat ~/other; cat ~/token";
+        assert!(run("# nothing\n", "echo token > ~/token; echo other > ~/other").ok());
+        let outcome = run(&format!("never-visible = [\"{state}/home/token\"]\n"), look);
+        findings.claim(outcome.out == "other\n", || format!("{who:?}: {}", outcome.tell()));
+        let outcome = run(&format!("never-visible = [\"{state}/home\"]\n"), look);
+        findings.claim(outcome.refused(&["shown to nobody"]), || format!("{who:?}: {}", outcome.tell()));
+        let twin = run("# nothing\n", look);
+        findings.claim(twin.out == "other\ntoken\n", || format!("{who:?}: {}", twin.tell()));
+    }
+    findings.settle();
+}
+
+#[test]
+fn what_is_hidden_takes_along_what_tables_show_below_it_at_another_mount() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        for dir in ["data", "data/.cargo", "data/.cargo/registry"] {
+            scratch.dir(dir);
+        }
+        scratch.file("data/.cargo/registry/crate", "seen\n");
+        let root = scratch.root().display().to_string();
+        let run = |options: &[&str]| {
+            let mounts = format!("mount --bind {root}/data {root}/home");
+            let run = with_etc(Run::confined(&scratch), &[], &mounts);
+            as_who(&scratch, run).options(options).shell("cat ~/.cargo/registry/crate; echo ran")
+        };
+        for hidden in ["data", "data/.cargo", "home/.cargo"] {
+            let outcome = run(&["--hide", &format!("{root}/{hidden}")]);
+            findings.claim(outcome.out == "ran\n", || format!("{who:?} {hidden}: {}", outcome.tell()));
+        }
+        let twin = run(&[]);
+        findings.claim(twin.out == "seen\nran\n", || format!("{who:?}: {}", twin.tell()));
+    }
+    findings.settle();
+}

@@ -134,11 +134,6 @@ impl Entered {
         let policy = own_state.as_ref().unwrap_or(policy);
         // Before anything is looked through or made.
         let promises = plan::promises(policy, &host)?;
-        if let (Some(state), Purpose::Run) = (&policy.state, purpose)
-            && policy.state_auto
-        {
-            state::make_parents(state)?;
-        }
         let view = View::resolve(policy, &caller, &host, purpose)?;
         if policy.no_workspace && policy.chdir.is_none() {
             caller.start_at_home(&view.home);

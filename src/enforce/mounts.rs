@@ -30,7 +30,7 @@ use self::filesystem::{Own, attach_tmpfs, devpts, queues, tmp_bytes};
 use self::tree::Upper;
 use super::kept;
 use super::veil::{Veil, unreadable};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, paste};
 use crate::plan::Plan;
 use crate::plan::note::{self, Note};
 use crate::sys::{self, MountAttr};
@@ -121,9 +121,21 @@ fn build_unmasked(plan: &Plan, view: View, note: &Note) -> Result<(OwnedFd, Vec<
         count: 0,
         covers: (false, false),
     };
+    let kept = |place: &&Place| matches!(place.backing, Backing::Kept | Backing::KeptLayer);
+    let kept: Vec<PathBuf> = view.places().filter(kept).map(|place| place.path.clone()).collect();
     for (_, entry) in view.entries {
         let path = entry.place.path.clone();
-        builder.show(entry).map_err(|error| Error::path("show", path, error))?;
+        builder.show(entry).map_err(|error| {
+            let below = kept.iter().any(|kept| path != *kept && path.starts_with(kept));
+            let error = Error::path("show", path, error);
+            match view.state.as_ref().filter(|_| below) {
+                Some(state) => error.with_hint(format!(
+                    "an earlier command left something else there: `rm -r {}` starts afresh",
+                    paste(state.path.as_os_str())
+                )),
+                None => error,
+            }
+        })?;
     }
     builder.add_own(note).map_err(|error| Error::path("write", OWN, error))?;
     builder.grant_directories().map_err(|error| Error::step("open the new root", error))?;

@@ -15,25 +15,47 @@ pub fn hide(view: &mut View, hidden: Vec<Asked>, mounts: bool) -> Result<()> {
     for Asked { root, option, links, by, .. } in hidden {
         view.links(links, Origin::Option);
         view.asked_by.extend(by.map(|(origin, _)| (root.path.clone(), origin)));
-        // By another mount it would be seen all the same.
-        let others = table.iter().flat_map(|table| table.other_ways(&root.path, &root.fd));
-        for other in others.collect::<Vec<_>>() {
-            refuse_shown(view, &root.path, &other.path)?;
-            cover(view, other.is_dir(), other.path, format!("the same as what {option} hides"));
+        if holds_kept(view, &root.path) {
+            let path = show(root.path.as_os_str());
+            return Err(Error::usage(format!("{option} {path} would hide what --state keeps"))
+                .with_hint("leave out one of the two"));
         }
-        cover(view, root.directory, root.path, format!("asked for by {option}"));
+        // By another mount it would be seen all the same. The root itself cannot be hidden.
+        let others = table.iter().flat_map(|table| table.other_ways(&root.path, &root.fd));
+        for other in others.filter(|other| other.path != Path::new("/")).collect::<Vec<_>>() {
+            refuse_shown(view, &root.path, &other.path)?;
+            let reason = format!("the same as what {option} hides");
+            cover(view, other.is_dir(), other.path, false, &reason);
+        }
+        cover(view, root.directory, root.path, false, &format!("asked for by {option}"));
     }
     if mounts { refuse_below_hidden(view) } else { Ok(()) }
 }
 
-fn cover(view: &mut View, directory: bool, path: PathBuf, reason: String) {
-    if view.is_visible(&path) {
+/// Takes out of the view what lies there, whichever table brought it, and covers what is seen of it all the same.
+/// Private places stay: they have nothing of the host's; what options ask for goes only with `all`. Returns the names
+/// that were covered.
+pub fn cover(view: &mut View, directory: bool, path: PathBuf, all: bool, reason: &str) -> Vec<PathBuf> {
+    view.entries.retain(|at, entry| {
+        let own = matches!(entry.place.backing, Backing::Fresh { .. } | Backing::Kept | Backing::Device);
+        own || !at.starts_with(&path) || entry.place.origin == Origin::Option && !all
+    });
+    let mut names: Vec<PathBuf> = view.names_inside(&path).collect();
+    names.extend(view.is_visible(&path).then_some(path));
+    for path in &names {
         let (access, backing, origin) = (Access::Hidden, Backing::Cover { directory }, Origin::Option);
-        view.insert(Place { path, access, backing, origin, reason }, Source::None);
+        let place = Place { path: path.clone(), access, backing, origin, reason: reason.to_owned() };
+        view.insert(place, Source::None);
     }
+    names
 }
 
-/// One name shown and one hidden, and both mean the same directory.
+/// Whether all of what `--state` keeps of a place lies there.
+pub fn holds_kept(view: &View, path: &Path) -> bool {
+    view.roots.iter().any(|root| root.inside != root.path && root.path.starts_with(path))
+}
+
+/// One name shown and one hidden, and both mean the same directory. What is shown in a hidden one is more specific.
 fn refuse_shown(view: &View, hidden: &Path, other: &Path) -> Result<()> {
     match view.entries.get(other) {
         Some(entry) if entry.place.origin == Origin::Option && entry.place.access > Access::Hidden => {

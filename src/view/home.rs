@@ -13,7 +13,9 @@ use super::listing::Listing;
 use super::roots::{Asked, Root};
 use super::toolchains::{TOOLCHAINS, path_directories, prefix};
 use super::trace::{Traced, file_type, object, trace};
-use super::{Access, Backing, Origin, Place, Purpose, Source, State, View, cannot_show, layers, system};
+use super::{
+    Access, Backing, Origin, Place, Purpose, Source, State, View, cannot_show, layers, state, system,
+};
 use crate::error::{Error, Result, paste, show};
 use crate::host::Host;
 use crate::policy::Policy;
@@ -74,7 +76,12 @@ pub fn add(
     }
     // Tools are found at the real HOME wherever the command's own is.
     let kept = match &policy.state {
-        Some(state) => Some(add_state(view, caller, state, host, purpose)?),
+        Some(state) => {
+            if policy.state_auto && purpose == Purpose::Run {
+                state::make_parents(state)?;
+            }
+            Some(add_state(view, caller, state, host, purpose)?)
+        }
         None => None,
     };
     if policy.toolchains && !inside_root {
@@ -168,15 +175,16 @@ fn add_state(
             continue;
         };
         let fd = kept.fd.try_clone().map_err(|error| Error::path("keep open", &kept.path, error))?;
-        view.insert(place, Source::directory(fd));
         view.roots.push(Root {
             object: object(&stat),
+            inside: place.path.clone(),
             path: kept.path,
             fd: kept.fd,
             directory: true,
             writable: true,
             workspace: false,
         });
+        view.insert(place, Source::directory(fd));
     }
     view.state = state.map(|(_, state)| State { path: state.path, fd: state.fd });
     Ok(base)
@@ -206,6 +214,11 @@ fn add_toolchains(
             continue;
         }
         let path = traced.path.clone();
+        if let Some(state) = view.state.as_ref().filter(|state| state.path.starts_with(&path)) {
+            let (state, path) = (show(state.path.as_os_str()), show(path.as_os_str()));
+            return Err(Error::usage(format!("--state {state} lies in {path}, which every command sees"))
+                .with_hint("keep the state elsewhere, best below ~/.local/state"));
+        }
         let backing = if row.layered { Backing::Layer } else { Backing::Bind };
         view.show_known(traced, true, backing, row.reason);
         if let Some(purpose) = kept {

@@ -38,6 +38,7 @@ pub fn keep(view: &mut View, path: &Path, uid: u32, purpose: Purpose) -> Result<
     view.roots.push(Root {
         object: object(&fstat(&fd).map_err(cannot)?),
         path: place.join(UPPER),
+        inside: path.to_owned(),
         fd,
         directory: true,
         writable: true,

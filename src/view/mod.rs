@@ -121,6 +121,10 @@ impl View {
         let never = Never::all(policy)?;
         let asked = roots::resolve(policy, caller, &view.home, host.namespaces(), &never)?;
         view.hostile = asked.iter().map(|asked| asked.path().to_owned()).collect();
+        if let Some(state) = policy.state.as_ref().filter(|_| !host.private_home) {
+            // An earlier command may have led it to what it wants for its HOME.
+            view.refuse_planted("--state", state, &trace::links_passed(&caller.absolute(state)))?;
+        }
         builtin::add(&mut view, policy, caller, host)?;
         let real_home = view.home.clone();
         home::add(&mut view, policy, caller, host, purpose, &asked)?;
@@ -213,6 +217,15 @@ impl View {
         nearest.is_some_and(|entry| entry.place.access >= Access::Read && !own(entry))
     }
 
+    /// The names inside of what lies in a directory that is kept and seen elsewhere.
+    fn names_inside<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
+        let elsewhere = self.roots.iter().filter(|root| root.inside != root.path);
+        elsewhere.filter_map(|root| {
+            let below = path.strip_prefix(&root.path).ok().filter(|below| !below.as_os_str().is_empty())?;
+            Some(root.inside.join(below))
+        })
+    }
+
     /// Whether what is at this name on the host would be seen.
     pub fn shows(&self, path: &Path) -> bool {
         trace::trace(path).is_ok_and(|found| self.is_visible(&found.path))
@@ -276,7 +289,7 @@ impl View {
     /// can be renamed: each is bound onto itself.
     fn pin_parents(&mut self) {
         let roots: Vec<PathBuf> =
-            self.roots.iter().filter(|root| root.writable).map(|root| root.path.clone()).collect();
+            self.roots.iter().filter(|root| root.writable).map(|root| root.inside.clone()).collect();
         let inside = |place: &&Place| match place.origin {
             Origin::Option => true,
             Origin::Found => place.access == Access::Hidden || place.reason == ALIAS,
@@ -329,7 +342,8 @@ impl View {
         }
         let options = scan::Options { git: policy.git, apart: &apart, max_threads: 0 };
         let report = scan::scan(&roots, &options)?;
-        let paths: Vec<_> = roots.iter().map(|root| root.path.to_owned()).collect();
+        let writable = self.roots.iter().filter(|root| root.writable);
+        let paths: Vec<_> = writable.map(|root| (root.path.clone(), root.inside.clone())).collect();
         let protected = match scan::verdict(&report, policy.hardlinks) {
             Err(refusal) if purpose == Purpose::Ask => {
                 self.refusal = Some(refusal);
@@ -339,7 +353,7 @@ impl View {
         };
         let hides =
             self.places().any(|place| place.access == Access::Hidden && place.origin == Origin::Option);
-        for (index, path) in paths.iter().enumerate() {
+        for (index, (path, inside)) in paths.iter().enumerate() {
             let of = |list: &[(usize, PathBuf)]| -> Vec<PathBuf> {
                 list.iter().filter(|(root, _)| *root == index).map(|(_, name)| name.clone()).collect()
             };
@@ -347,9 +361,9 @@ impl View {
             for name in of(&protected) {
                 // The other name may be a hidden one: what is read by either is the same file.
                 if hides {
-                    self.cover_found(path.join(name));
+                    self.cover_found(inside.join(name));
                 } else {
-                    self.found(path.join(name), Access::Read, ALIAS);
+                    self.found(inside.join(name), Access::Read, ALIAS);
                 }
             }
         }

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use super::View;
+use super::hidden;
 use super::mounted::Mounts;
 use super::roots::Asked;
 use super::trace::{links_passed, trace};
 use super::ways::Ways;
-use super::{Access, Backing, Origin, Place, Source, View};
 use crate::error::{Error, Result, show};
 use crate::policy::{self, Policy};
 
@@ -114,28 +115,17 @@ impl Never {
 /// the host's.
 pub fn hide(view: &mut View, never: Vec<Never>) -> Result<()> {
     for Never { path, directory, origin, .. } in never.into_iter().filter(|never| never.present) {
-        if let Some(state) = view.state.as_ref().filter(|state| state.path.starts_with(&path)) {
-            let state = show(state.path.as_os_str()).to_string();
+        let own = view.state.as_ref().is_some_and(|state| state.path.starts_with(&path));
+        if own || hidden::holds_kept(view, &path) {
+            let state = show(path.as_os_str()).to_string();
             return Err(Error::refused(format!(
                 "--state {state} is shown to nobody on this machine ({origin})"
             ))
             .with_hint("keep the state elsewhere"));
         }
-        view.entries.retain(|at, entry| {
-            let own = matches!(entry.place.backing, Backing::Fresh { .. } | Backing::Kept | Backing::Device);
-            own || !at.starts_with(&path)
-        });
         view.roots.retain(|root| !root.path.starts_with(&path));
-        if view.is_visible(&path) {
-            let place = Place {
-                path: path.clone(),
-                access: Access::Hidden,
-                backing: Backing::Cover { directory },
-                origin: Origin::Option,
-                reason: "the administrator shows it to nobody".to_owned(),
-            };
-            view.insert(place, Source::None);
-            view.asked_by.insert(path, origin);
+        for path in hidden::cover(view, directory, path, true, "the administrator shows it to nobody") {
+            view.asked_by.insert(path, origin.clone());
         }
     }
     Ok(())

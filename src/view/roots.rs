@@ -20,6 +20,8 @@ use crate::policy::{self, Allowance, FileAccess, Policy};
 #[derive(Debug)]
 pub struct Root {
     pub path: PathBuf,
+    /// Where the command sees it: what `--state` keeps has a name of its own inside.
+    pub inside: PathBuf,
     pub fd: OwnedFd,
     pub object: (u64, u64),
     pub directory: bool,
@@ -105,6 +107,13 @@ pub fn resolve(
                 }
             }
             continue;
+        }
+        if rule.access == FileAccess::Hide
+            && ["/proc", "/dev"].iter().any(|own| traced.path == Path::new(own))
+        {
+            let path = show(traced.path.as_os_str());
+            return Err(Error::usage(format!("--hide {path}: no command can start without it"))
+                .with_hint("hide what is meant in it"));
         }
         let stat = traced.stat().map_err(|error| cannot_show(option, &rule.path, error))?;
         if rule.access == FileAccess::Write {
@@ -208,6 +217,7 @@ fn push(
         directory: file_type(&stat) == FileType::Directory,
         writable: access == FileAccess::Write,
         workspace,
+        inside: traced.path.clone(),
         path: traced.path,
         fd: traced.fd,
     };

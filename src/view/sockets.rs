@@ -23,17 +23,18 @@ pub fn cover(view: &mut View, host: &Host) -> Result<()> {
     }
     for named in listed()? {
         let Ok(traced) = trace(&named) else { continue };
-        if !view.is_visible(&traced.path) || view.entries.contains_key(&traced.path) {
-            continue;
+        let mut names: Vec<PathBuf> = view.names_inside(&traced.path).collect();
+        names.extend(view.is_visible(&traced.path).then_some(traced.path));
+        for path in names.into_iter().filter(|path| !view.entries.contains_key(path)).collect::<Vec<_>>() {
+            let place = Place {
+                path,
+                access: Access::Hidden,
+                backing: Backing::Cover { directory: false },
+                origin: Origin::Found,
+                reason: "a live socket of another program".to_owned(),
+            };
+            view.insert(place, Source::None);
         }
-        let place = Place {
-            path: traced.path,
-            access: Access::Hidden,
-            backing: Backing::Cover { directory: false },
-            origin: Origin::Found,
-            reason: "a live socket of another program".to_owned(),
-        };
-        view.insert(place, Source::None);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Something empty over what is hidden.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, FileType, Mode, mkdirat, mknodat};
@@ -26,19 +26,23 @@ impl Builder<'_> {
                 target => target,
             },
         };
-        let name = self.empty(directory)?;
-        let mount = clone_by_name(&self.private, name)?;
-        match target {
-            Some(target) => {
-                mount_on(&mount, &target)?;
-                self.serve([target]);
+        let mount = self.empty(directory)?;
+        let Some(target) = target else {
+            let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+            move_mount(&mount, "", &self.root, relative(path), flags)?;
+            self.serve([mount]);
+            return Ok(());
+        };
+        let mount = match mount_on(&mount, &target) {
+            Ok(()) => mount,
+            // In what is kept an earlier command may have put a directory in a file's place.
+            Err(_) => {
+                let other = self.empty(!directory)?;
+                mount_on(&other, &target)?;
+                other
             }
-            None => {
-                let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-                move_mount(&mount, "", &self.root, relative(path), flags)?;
-            }
-        }
-        self.serve([mount]);
+        };
+        self.serve([target, mount]);
         Ok(())
     }
 
@@ -55,8 +59,8 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// What covers: without any mode bit, and mounted onto itself with flags that its clones inherit.
-    pub(super) fn empty(&mut self, directory: bool) -> io::Result<&'static str> {
+    /// A clone of what covers: that is without any mode bit, and mounted onto itself with flags that its clones inherit.
+    pub(super) fn empty(&mut self, directory: bool) -> io::Result<OwnedFd> {
         let (name, made) = match directory {
             true => ("empty-directory", &mut self.covers.0),
             false => ("empty-file", &mut self.covers.1),
@@ -73,6 +77,6 @@ impl Builder<'_> {
             sys::mount_setattr(mount.as_fd(), 0, &attr)?;
             move_mount(&mount, "", &self.private, name, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
         }
-        Ok(name)
+        clone_by_name(&self.private, name)
     }
 }
