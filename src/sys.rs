@@ -131,6 +131,14 @@ pub fn place_descriptor(from: BorrowedFd<'_>, to: RawFd) -> io::Result<()> {
     check(unsafe { libc::dup2(from.as_raw_fd(), to) }.into()).map(drop)
 }
 
+/// Whether two processes have one memory, kcmp(2) KCMP_VM, Linux 3.5. Both are named in the PID namespace of this one.
+pub fn share_memory(one: libc::pid_t, other: libc::pid_t) -> io::Result<bool> {
+    const KCMP_VM: libc::c_int = 1;
+    // SAFETY: only integers are passed.
+    let order = check(unsafe { libc::syscall(libc::SYS_kcmp, one, other, KCMP_VM, 0, 0) })?;
+    Ok(order == 0)
+}
+
 /// fork(2): the child's pid in the parent, None in the child. The caller has one thread: in a process with more,
 /// only async-signal-safe calls may follow.
 pub fn fork_into_two() -> io::Result<Option<libc::pid_t>> {

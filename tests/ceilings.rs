@@ -218,6 +218,47 @@ fn memory_that_a_fork_shares_is_counted_once() {
     }
 }
 
+/// Until its execve(2) a child of vfork(2), as most programs start others, has its parent's memory.
+#[test]
+fn memory_that_a_child_borrows_is_counted_once() {
+    let script = "python3 -c 'import subprocess; held = bytearray(40 << 20); \
+                  [subprocess.run([\"/bin/true\"]) for _ in range(500)]' && echo survived";
+    for who in identities() {
+        run(who, NO_CGROUPS, &["--max-memory", "64M"], script).assert_survived();
+    }
+}
+
+#[test]
+fn memory_of_a_process_without_its_first_thread_counts() {
+    // exit(2) of the first thread alone; 40 MB each stay with the second.
+    let holder = "python3 -c 'import ctypes, threading, time, sys\n\
+        def hold():\n  held = bytearray(int(sys.argv[1]) << 20); time.sleep(float(sys.argv[2]))\n\
+        threading.Thread(target=hold).start(); time.sleep(0.2); ctypes.CDLL(None).syscall(EXIT, 0)'";
+    let holder = holder.replace("EXIT", &libc::SYS_exit.to_string());
+    for who in identities() {
+        let options = ["--max-memory", "96M"];
+        let three = format!("{holder} 40 15 & {holder} 40 15 & {holder} 40 15 & wait; echo survived");
+        run(who, NO_CGROUPS, &options, &three).assert_reached("memory-limit", "--max-memory");
+        let one = format!("{holder} 40 0.5 & wait; echo survived");
+        run(who, NO_CGROUPS, &options, &one).assert_survived();
+    }
+}
+
+#[test]
+fn what_lies_in_private_places_is_memory_beside_a_kept_tmp() {
+    for who in identities() {
+        let owner = who.map_or(String::new(), |uid| format!("-o {uid} -g {uid}"));
+        let scratch = Scratch::new();
+        let state = scratch.0.join("state");
+        let state = state.to_str().unwrap();
+        let before = format!("install -d -m 700 {owner} {state} && {NO_CGROUPS}");
+        let options = ["--max-memory", "64M", "--max-tmp", "1G", "--state", state];
+        let fill = |size| format!("head -c {size} /dev/zero >/dev/shm/x; sleep 0.5; echo survived");
+        run(who, &before, &options, &fill("80M")).assert_reached("memory-limit", "--max-memory");
+        run(who, &before, &options, &fill("8M")).assert_survived();
+    }
+}
+
 #[test]
 fn without_namespaces_a_user_is_held_all_the_same() {
     let who = nix::unistd::geteuid().is_root().then_some(STRANGER);

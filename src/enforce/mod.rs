@@ -110,7 +110,7 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
             // What is counted later is opened now: after the pivot no path leads there.
             let ceilings = match &supervision.ceilings {
                 Some(limits) => {
-                    let own_tmp = viewed && has_own_tmp(&view);
+                    let own_tmp = private_tmpfs(&view).filter(|_| viewed);
                     Some(Ceilings::prepare(limits, cgroup, open_roots(&view)?, namespace, own_tmp)?)
                 }
                 None => None,
@@ -298,9 +298,13 @@ fn writable_roots(view: &View) -> Vec<PathBuf> {
         .collect()
 }
 
-fn has_own_tmp(view: &View) -> bool {
-    let tmp = view.entries.get(Path::new("/tmp"));
-    tmp.is_some_and(|entry| matches!(entry.place.backing, Backing::Fresh { .. }))
+/// A directory of the private tmpfs: `--state` has /tmp elsewhere.
+fn private_tmpfs(view: &View) -> Option<PathBuf> {
+    let fresh = |path: &&Path| {
+        let entry = view.entries.get(*path);
+        entry.is_some_and(|entry| matches!(entry.place.backing, Backing::Fresh { .. }))
+    };
+    ["/tmp", "/dev/shm"].map(Path::new).iter().copied().find(fresh).map(Path::to_owned)
 }
 
 /// The kernel picks the sandbox first when memory runs out. Best effort: a container may forbid it, and nothing

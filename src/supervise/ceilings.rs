@@ -2,6 +2,7 @@
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use nix::poll::PollFlags;
@@ -105,7 +106,7 @@ impl Ceilings {
         site: &Site,
         roots: Vec<OwnedFd>,
         sealed: bool,
-        own_tmp: bool,
+        own_tmp: Option<PathBuf>,
     ) -> Result<Ceilings> {
         let failed = |error: io::Error| Error::step("watch the ceilings", error);
         let tree = limits.memory.is_some() || limits.procs.is_some() || limits.cpu.is_some();
@@ -243,7 +244,7 @@ impl Ceilings {
             let mut near = false;
             if let Some(limit) = self.limits.memory {
                 near |= found.resident > limit / 2;
-                if found.resident > limit && sampler.memory(init) > limit {
+                if found.resident > limit && sampler.memory(init, limit) > limit {
                     over = Some(What::Memory);
                 }
             }

@@ -6,7 +6,8 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use nix::unistd::{Pid, SysconfVar, sysconf};
@@ -15,16 +16,16 @@ use rustix::fs::{
 };
 
 use super::stat::{Clock, Stat, descendants};
+use crate::sys;
 
 pub struct Sampler {
     /// The caller's /proc, opened before the pivot.
     host: OwnedFd,
     /// That of the PID namespace, once the view shows it: nothing but the tree is in it.
     inner: Option<OwnedFd>,
-    /// Whether /tmp is a file system of the run's own.
-    own_tmp: bool,
-    /// /tmp where it is memory, and what it held at first.
-    tmp: Option<(OwnedFd, u64)>,
+    /// A directory of the private tmpfs, by its name inside.
+    own_tmp: Option<PathBuf>,
+    tmp: Option<OwnedFd>,
     /// The file system of memfds and shared mappings.
     shared: Option<u64>,
     swap: bool,
@@ -42,7 +43,7 @@ pub struct Use {
 }
 
 impl Sampler {
-    pub fn new(own_tmp: bool) -> io::Result<Sampler> {
+    pub fn new(own_tmp: Option<PathBuf>) -> io::Result<Sampler> {
         let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
         let shared = memfd_create("confine", MemfdFlags::CLOEXEC).and_then(fstat).map(|found| found.st_dev);
         let number = |variable, otherwise| match sysconf(variable) {
@@ -78,7 +79,7 @@ impl Sampler {
             if memory {
                 found.resident += member.resident * self.page;
                 if self.swap {
-                    found.resident += self.status(member.pid, "VmSwap").unwrap_or(0);
+                    found.resident += self.status(&member.place(), "VmSwap").unwrap_or(0);
                 }
             }
         }
@@ -106,36 +107,45 @@ impl Sampler {
     }
 
     /// Each page once. Dearer, so only asked when `Use::resident` is over the line.
-    pub fn memory(&mut self, init: Pid) -> u64 {
+    pub fn memory(&mut self, init: Pid, limit: u64) -> u64 {
         let members = self.members(init);
-        let counted = members.iter().filter(|member| member.pid != self.number(init));
-        let (private, shared) = self.mapped(counted);
+        let mut counted: Vec<_> = members.iter().filter(|member| member.pid != self.number(init)).collect();
         // What of shared memory is mapped is part of what is there.
-        private + self.unmapped(&members).max(shared)
+        let unmapped = self.unmapped(&members);
+        let sum = |(private, shared): (u64, u64)| private + unmapped.max(shared);
+        let found = sum(self.mapped(&counted));
+        if found <= limit {
+            return found;
+        }
+        // Between vfork(2) and execve(2) a child has its parent's memory, and both tell all of it.
+        let same = self.sharing(init, &members);
+        counted.retain(|member| !same.contains(&member.pid));
+        sum(self.mapped(&counted))
     }
 
     /// What is the processes' own, and what is shared memory. The shares of those that ended while the others were
     /// read have gone over to the others, and would count twice: they are left out in the end.
-    fn mapped<'a>(&self, members: impl Iterator<Item = &'a Stat>) -> (u64, u64) {
-        let found: Vec<_> = members.map(|member| (member, self.shares(member.pid))).collect();
+    fn mapped(&self, members: &[&Stat]) -> (u64, u64) {
+        let found: Vec<_> = members.iter().map(|member| (member, self.shares(member))).collect();
         let left = found.into_iter().filter(|(member, _)| self.has_memory(member));
         left.fold((0, 0), |sum, (_, share)| (sum.0 + share.0, sum.1 + share.1))
     }
 
     /// Of one process: anonymous memory, and shared.
-    fn shares(&self, pid: i32) -> (u64, u64) {
-        let rollup = self.read(&format!("{pid}/smaps_rollup")).unwrap_or_default();
+    fn shares(&self, member: &Stat) -> (u64, u64) {
+        let place = member.place();
+        let rollup = self.read(&format!("{place}/smaps_rollup")).unwrap_or_default();
         match (kilobytes(&rollup, "Pss_Anon"), kilobytes(&rollup, "Pss_Shmem")) {
             (Some(anonymous), Some(shared)) => {
                 (anonymous + kilobytes(&rollup, "SwapPss").unwrap_or(0), shared)
             }
             // Not to be read: then all that is not a file's.
-            _ => (self.anonymous(pid), 0),
+            _ => (self.anonymous(&place), 0),
         }
     }
 
-    fn anonymous(&self, pid: i32) -> u64 {
-        let text = self.read(&format!("{pid}/statm")).unwrap_or_default();
+    fn anonymous(&self, place: &str) -> u64 {
+        let text = self.read(&format!("{place}/statm")).unwrap_or_default();
         let mut fields = text.split_ascii_whitespace().skip(1).map(|field| field.parse::<u64>().unwrap_or(0));
         let (resident, shared) = (fields.next().unwrap_or(0), fields.next().unwrap_or(0));
         resident.saturating_sub(shared) * self.page
@@ -143,20 +153,56 @@ impl Sampler {
 
     /// Whether it is still there, and not on its way out: exit(2) takes the memory first.
     fn has_memory(&self, member: &Stat) -> bool {
-        let now = self.read(&format!("{}/stat", member.pid)).ok().and_then(|text| Stat::parse(&text));
-        now.is_some_and(|now| now.key() == member.key() && now.resident > 0)
+        self.stat(member.pid).is_some_and(|now| now.key() == member.key() && now.resident > 0)
+    }
+
+    /// Those that have the memory of their parent, by the numbers of `members`.
+    fn sharing(&self, init: Pid, members: &[Stat]) -> HashSet<i32> {
+        let same = |one: i32, other: i32| sys::share_memory(one, other).unwrap_or(false);
+        if self.inner.is_none() {
+            let same = members.iter().filter(|member| same(member.pid, member.parent));
+            return same.map(|member| member.pid).collect();
+        }
+        // The kernel takes the numbers that this process knows them by, and tells in the inner ones' own /proc others.
+        let (mut found, mut above) = (HashSet::new(), vec![init.as_raw()]);
+        while let Some(parent) = above.pop() {
+            for child in self.children(parent) {
+                if same(child, parent) {
+                    found.extend(self.number_inside(child));
+                }
+                above.push(child);
+            }
+        }
+        found
+    }
+
+    /// By the host's numbers: /proc/PID/task/TID/children, of each thread.
+    fn children(&self, pid: i32) -> Vec<i32> {
+        let task = openat(&self.host, format!("{pid}/task"), DIRECTORY, Mode::empty());
+        let threads: Vec<i32> = task.iter().flat_map(numbers).collect();
+        let listed = threads.into_iter().filter_map(|thread| {
+            let text = read(&self.host, &format!("{pid}/task/{thread}/children")).ok()?;
+            Some(text.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect::<Vec<i32>>())
+        });
+        listed.flatten().collect()
+    }
+
+    fn number_inside(&self, pid: i32) -> Option<i32> {
+        let status = read(&self.host, &format!("{pid}/status")).ok()?;
+        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+        numbers.split_ascii_whitespace().next_back()?.parse().ok()
     }
 
     /// The private /tmp, memfds and System V segments, whether or not somebody has them mapped.
     fn unmapped(&self, members: &[Stat]) -> u64 {
-        let tmp = self.tmp.as_ref().map_or(0, |(fd, before)| used(fd).saturating_sub(*before));
+        let tmp = self.tmp.as_ref().map_or(0, used);
         let mut seen = HashSet::new();
-        let memfds: u64 = members.iter().map(|member| self.memfds(member.pid, &mut seen)).sum();
+        let memfds: u64 = members.iter().map(|member| self.memfds(&member.place(), &mut seen)).sum();
         tmp + memfds + self.segments()
     }
 
-    fn memfds(&self, pid: i32, seen: &mut HashSet<u64>) -> u64 {
-        let Ok(directory) = openat(self.proc(), format!("{pid}/fd"), DIRECTORY, Mode::empty()) else {
+    fn memfds(&self, place: &str, seen: &mut HashSet<u64>) -> u64 {
+        let Ok(directory) = openat(self.proc(), format!("{place}/fd"), DIRECTORY, Mode::empty()) else {
             return 0;
         };
         let Ok(entries) = Dir::read_from(&directory) else { return 0 };
@@ -207,14 +253,7 @@ impl Sampler {
             && openat(&fd, "1/stat", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).is_ok()
         {
             self.inner = Some(fd);
-            let tmp = openat(CWD, "/tmp", DIRECTORY, Mode::empty()).ok();
-            const TMPFS: rustix::fs::FsWord = 0x0102_1994;
-            self.tmp =
-                tmp.filter(|fd| rustix::fs::fstatfs(fd).is_ok_and(|found| found.f_type == TMPFS)).map(|fd| {
-                    // By now the command may have run for a while, and filled what began empty.
-                    let before = if self.own_tmp { 0 } else { used(&fd) };
-                    (fd, before)
-                });
+            self.tmp = self.own_tmp.take().and_then(|path| openat(CWD, path, DIRECTORY, Mode::empty()).ok());
         }
     }
 
@@ -223,10 +262,24 @@ impl Sampler {
     }
 
     fn members(&self, init: Pid) -> Vec<Stat> {
-        let all: Vec<Stat> = numbers(self.proc())
-            .filter_map(|pid| Stat::parse(&self.read(&format!("{pid}/stat")).ok()?))
-            .collect();
+        let all: Vec<Stat> = numbers(self.proc()).filter_map(|pid| self.stat(pid)).collect();
         if self.inner.is_some() { all } else { descendants(all, init.as_raw()) }
+    }
+
+    fn stat(&self, pid: i32) -> Option<Stat> {
+        let mut found = Stat::parse(&self.read(&format!("{pid}/stat")).ok()?)?;
+        if found.is_headless() {
+            let task = openat(self.proc(), format!("{pid}/task"), DIRECTORY, Mode::empty()).ok()?;
+            let threads = numbers(&task).filter(|thread| *thread != pid);
+            let mut living = threads.filter_map(|thread| {
+                let stat = Stat::parse(&self.read(&format!("{pid}/task/{thread}/stat")).ok()?)?;
+                (stat.resident > 0).then_some((thread, stat.resident))
+            });
+            if let Some((thread, resident)) = living.next() {
+                (found.thread, found.resident) = (Some(thread), resident);
+            }
+        }
+        Some(found)
     }
 
     /// By which the init is listed.
@@ -234,17 +287,21 @@ impl Sampler {
         if self.inner.is_some() { 1 } else { init.as_raw() }
     }
 
-    fn status(&self, pid: i32, key: &str) -> Option<u64> {
-        kilobytes(&self.read(&format!("{pid}/status")).ok()?, key)
+    fn status(&self, place: &str, key: &str) -> Option<u64> {
+        kilobytes(&self.read(&format!("{place}/status")).ok()?, key)
     }
 
     fn read(&self, path: &str) -> io::Result<String> {
-        let fd = openat(self.proc().as_fd(), path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-        let mut bytes = Vec::with_capacity(1024);
-        io::Read::read_to_end(&mut fs::File::from(fd), &mut bytes)?;
-        // A process may call itself anything.
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        read(self.proc(), path)
     }
+}
+
+fn read(proc: &OwnedFd, path: &str) -> io::Result<String> {
+    let fd = openat(proc, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let mut bytes = Vec::with_capacity(1024);
+    io::Read::read_to_end(&mut fs::File::from(fd), &mut bytes)?;
+    // A process may call itself anything.
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -271,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_process_of_ours_is_seen_with_its_memory() {
-        let mut sampler = Sampler::new(false).unwrap();
+        let mut sampler = Sampler::new(None).unwrap();
         let own = Pid::this();
         assert!(sampler.members(own).iter().any(|stat| stat.pid == own.as_raw() && stat.resident > 0));
         // Without children there is nothing but the "init" itself.
@@ -293,20 +350,21 @@ mod tests {
 
     #[test]
     fn a_process_that_ended_meanwhile_counts_for_nothing() {
-        let sampler = Sampler::new(false).unwrap();
+        let sampler = Sampler::new(None).unwrap();
         let mut child = std::process::Command::new("sleep").arg("10").spawn().unwrap();
         let pid = child.id() as i32;
         let members: Vec<Stat> =
             sampler.members(Pid::this()).into_iter().filter(|stat| stat.pid == pid).collect();
         assert_eq!(members.len(), 1);
         let end = std::time::Instant::now() + Duration::from_secs(5);
-        while sampler.mapped(members.iter()).0 == 0 && std::time::Instant::now() < end {
+        let members: Vec<&Stat> = members.iter().collect();
+        while sampler.mapped(&members).0 == 0 && std::time::Instant::now() < end {
             std::thread::sleep(Duration::from_millis(10));
         }
-        assert!(sampler.mapped(members.iter()).0 > 0);
+        assert!(sampler.mapped(&members).0 > 0);
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(sampler.mapped(members.iter()), (0, 0));
+        assert_eq!(sampler.mapped(&members), (0, 0));
     }
 
     #[test]

@@ -21,7 +21,9 @@ pub fn descendants(all: Vec<Stat>, root: i32) -> Vec<Stat> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     pub pid: i32,
-    parent: i32,
+    pub parent: i32,
+    /// A thread that lives on where the process's first has ended and has no memory any more.
+    pub thread: Option<i32>,
     /// In ticks: this process, and those children that it has waited for.
     own: u64,
     children: u64,
@@ -42,6 +44,7 @@ impl Stat {
         Some(Stat {
             pid,
             parent: fields.get(1)?.parse().ok()?,
+            thread: None,
             own: number(14)? + number(15)?,
             children: number(16)? + number(17)?,
             // A zombie still has its number, and counts against a limit of processes.
@@ -49,6 +52,19 @@ impl Stat {
             start: number(22)?,
             resident: if is_zombie { 0 } else { number(24)? },
         })
+    }
+
+    /// Whether its first thread has ended before others.
+    pub fn is_headless(&self) -> bool {
+        self.resident == 0 && self.threads > 1
+    }
+
+    /// Where in /proc it is read.
+    pub fn place(&self) -> String {
+        match self.thread {
+            None => self.pid.to_string(),
+            Some(thread) => format!("{}/task/{thread}", self.pid),
+        }
     }
 
     /// Numbers are given again.
@@ -91,7 +107,7 @@ mod tests {
     use super::*;
 
     fn stat(pid: i32, parent: i32, own: u64, children: u64) -> Stat {
-        Stat { pid, parent, own, children, threads: 1, start: 7, resident: 1 }
+        Stat { pid, parent, thread: None, own, children, threads: 1, start: 7, resident: 1 }
     }
 
     #[test]
@@ -99,8 +115,16 @@ mod tests {
         let text =
             "42 (a) R 1 (b) S 41 42 42 0 -1 4194304 1 2 3 4 50 60 70 80 20 0 9 0 12345 1000000 250 1844\n";
         let found = Stat::parse(text).unwrap();
-        let wanted =
-            Stat { pid: 42, parent: 41, own: 110, children: 150, threads: 9, start: 12345, resident: 250 };
+        let wanted = Stat {
+            pid: 42,
+            parent: 41,
+            thread: None,
+            own: 110,
+            children: 150,
+            threads: 9,
+            start: 12345,
+            resident: 250,
+        };
         assert_eq!(found, wanted);
         assert_eq!(Stat::parse("42 (a"), None);
     }
