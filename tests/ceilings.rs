@@ -239,6 +239,14 @@ fn memory_of_a_process_without_its_first_thread_counts() {
         let options = ["--max-memory", "96M"];
         let three = format!("{holder} 40 15 & {holder} 40 15 & {holder} 40 15 & wait; echo survived");
         run(who, NO_CGROUPS, &options, &three).assert_reached("memory-limit", "--max-memory");
+        // Neither has memory then: that is not the same memory.
+        let starter = "HOLD=\"$1\" python3 -c 'import ctypes, os, subprocess, sys, threading\n\
+            def start():\n  held = [subprocess.Popen([sys.executable, \"-c\", os.environ[\"HOLD\"], \"40\", \"15\"]) for _ in range(3)]\n\
+            \x20 [one.wait() for one in held]\n\
+            threading.Thread(target=start).start(); ctypes.CDLL(None).syscall(EXIT, 0)'; echo survived";
+        let code = holder.split('\'').nth(1).unwrap();
+        let below = format!("set -- '{code}'; {}", starter.replace("EXIT", &libc::SYS_exit.to_string()));
+        run(who, NO_CGROUPS, &options, &below).assert_reached("memory-limit", "--max-memory");
         let one = format!("{holder} 40 0.5 & wait; echo survived");
         run(who, NO_CGROUPS, &options, &one).assert_survived();
     }

@@ -3,7 +3,7 @@
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::poll::PollFlags;
 use nix::sys::signal::{Signal, kill};
@@ -240,11 +240,14 @@ impl Ceilings {
             }
         }
         if let (Some(sampler), Some(init)) = (&mut self.sampler, self.init) {
+            let begun = Instant::now();
             let found = sampler.look(init, self.limits.procs, self.limits.memory.is_some());
             let mut near = false;
             if let Some(limit) = self.limits.memory {
                 near |= found.resident > limit / 2;
-                if found.resident > limit && sampler.memory(init, limit) > limit {
+                if found.resident <= limit {
+                    sampler.start_over();
+                } else if sampler.is_over(init, limit) {
                     over = Some(What::Memory);
                 }
             }
@@ -257,7 +260,8 @@ impl Ceilings {
             if self.limits.cpu.is_some_and(|limit| found.cpu >= limit) {
                 over = Some(What::Cpu);
             }
-            again(if near { NEAR } else { PERIOD });
+            // A tree that takes long to look through is looked at less often, and signals and deadlines come between.
+            again((begun.elapsed() / 4).max(if near { NEAR } else { PERIOD }));
         }
         if let Some(limit) = self.limits.disk {
             let lost: u64 = self.disks.iter().map(Disk::lost).sum();

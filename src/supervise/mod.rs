@@ -23,6 +23,7 @@ pub mod surroundings;
 mod terminal;
 pub mod tracer;
 mod tree;
+mod walk;
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;

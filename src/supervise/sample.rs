@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::unistd::{Pid, SysconfVar, sysconf};
 use rustix::fs::{
@@ -16,6 +16,7 @@ use rustix::fs::{
 };
 
 use super::stat::{Clock, Stat, descendants};
+use super::walk::{Shares, Walk};
 use crate::sys;
 
 pub struct Sampler {
@@ -30,6 +31,8 @@ pub struct Sampler {
     shared: Option<u64>,
     swap: bool,
     clock: Clock,
+    /// A count that is not finished.
+    walk: Option<Walk>,
     page: u64,
 }
 
@@ -57,6 +60,7 @@ impl Sampler {
             tmp: None,
             shared: shared.ok(),
             swap: kilobytes(&meminfo, "SwapTotal").is_some_and(|total| total > 0),
+            walk: None,
             clock: Clock::new(number(SysconfVar::CLK_TCK, 100)),
             page: number(SysconfVar::PAGE_SIZE, 4096),
         })
@@ -106,33 +110,49 @@ impl Sampler {
         others.filter_map(|member| Some(member.threads.min(*first.get(&member.key())?))).sum()
     }
 
-    /// Each page once. Dearer, so only asked when `Use::resident` is over the line.
-    pub fn memory(&mut self, init: Pid, limit: u64) -> u64 {
-        let members = self.members(init);
-        let mut counted: Vec<_> = members.iter().filter(|member| member.pid != self.number(init)).collect();
-        // What of shared memory is mapped is part of what is there.
-        let unmapped = self.unmapped(&members);
-        let sum = |(private, shared): (u64, u64)| private + unmapped.max(shared);
-        let found = sum(self.mapped(&counted));
-        if found <= limit {
-            return found;
+    /// Whether there is more than `limit`, each page counted once. Dearer, so only asked when `Use::resident` is over the
+    /// line, and again while it is: one call reads for a slice of time and goes on with the next.
+    pub fn is_over(&mut self, init: Pid, limit: u64) -> bool {
+        const SLICE: Duration = Duration::from_millis(100);
+        let end = Instant::now() + SLICE;
+        let mut walk = self.walk.take().unwrap_or_else(|| self.begin(init));
+        while let Some(member) = walk.next() {
+            let shares = self.shares(&member);
+            walk.add(member, shares);
+            if walk.sum() > limit {
+                walk.retain(|member| self.has_memory(member));
+                if walk.sum() > limit {
+                    return true;
+                }
+            }
+            if Instant::now() > end {
+                self.walk = Some(walk);
+                return false;
+            }
         }
-        // Between vfork(2) and execve(2) a child has its parent's memory, and both tell all of it.
-        let same = self.sharing(init, &members);
-        counted.retain(|member| !same.contains(&member.pid));
-        sum(self.mapped(&counted))
+        false
     }
 
-    /// What is the processes' own, and what is shared memory. The shares of those that ended while the others were
-    /// read have gone over to the others, and would count twice: they are left out in the end.
-    fn mapped(&self, members: &[&Stat]) -> (u64, u64) {
-        let found: Vec<_> = members.iter().map(|member| (member, self.shares(member))).collect();
-        let left = found.into_iter().filter(|(member, _)| self.has_memory(member));
-        left.fold((0, 0), |sum, (_, share)| (sum.0 + share.0, sum.1 + share.1))
+    /// What was read of an unfinished count is old.
+    pub fn start_over(&mut self) {
+        self.walk = None;
+    }
+
+    fn begin(&self, init: Pid) -> Walk {
+        let mut members = self.members(init);
+        let unmapped = self.unmapped(&members);
+        // Between vfork(2) and execve(2) a child has its parent's memory, and both tell all of it.
+        let same = self.sharing(init, &members);
+        let own = self.number(init);
+        members.retain(|member| {
+            let borrows = same.contains(&member.pid) && member.thread.is_none();
+            member.pid != own && member.resident > 0 && !borrows
+        });
+        Walk::new(members, unmapped)
     }
 
     /// Of one process: anonymous memory, and shared.
-    fn shares(&self, member: &Stat) -> (u64, u64) {
+    fn shares(&self, member: &Stat) -> Shares {
         let place = member.place();
         let rollup = self.read(&format!("{place}/smaps_rollup")).unwrap_or_default();
         match (kilobytes(&rollup, "Pss_Anon"), kilobytes(&rollup, "Pss_Shmem")) {
@@ -357,14 +377,19 @@ mod tests {
             sampler.members(Pid::this()).into_iter().filter(|stat| stat.pid == pid).collect();
         assert_eq!(members.len(), 1);
         let end = std::time::Instant::now() + Duration::from_secs(5);
-        let members: Vec<&Stat> = members.iter().collect();
-        while sampler.mapped(&members).0 == 0 && std::time::Instant::now() < end {
+        let count = |member: &Stat| {
+            let mut walk = Walk::default();
+            walk.add(*member, sampler.shares(member));
+            walk.retain(|member| sampler.has_memory(member));
+            walk.sum()
+        };
+        while count(&members[0]) == 0 && std::time::Instant::now() < end {
             std::thread::sleep(Duration::from_millis(10));
         }
-        assert!(sampler.mapped(&members).0 > 0);
+        assert!(count(&members[0]) > 0);
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(sampler.mapped(&members), (0, 0));
+        assert_eq!(count(&members[0]), 0);
     }
 
     #[test]
