@@ -475,3 +475,17 @@ fn keys_of_the_caller_are_not_read() {
     }
     findings.settle();
 }
+
+/// /proc/net/unix is text, and an abstract name may hold a line of it.
+#[test]
+fn a_name_that_looks_like_a_line_of_the_list_covers_nothing() {
+    use std::os::linux::net::SocketAddrExt as _;
+    let text = format!("x{}\n0: 00000002 00000000 00010000 0001 01 1 /usr/bin/env", std::process::id());
+    let address = SocketAddr::from_abstract_name(text).unwrap();
+    let _server = UnixListener::bind_addr(&address).unwrap();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        let outcome = Run::confined(&scratch).shell("env true && echo ran");
+        assert!(outcome.ok() && outcome.out == "ran\n", "{who:?}: {}", outcome.tell());
+    }
+}

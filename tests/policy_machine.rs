@@ -492,6 +492,26 @@ fn what_is_shown_to_nobody_is_not_seen_where_state_keeps_it() {
 }
 
 #[test]
+fn what_is_shown_to_nobody_is_not_copied_either() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        scratch.dir("home/dotfiles");
+        scratch.file("home/dotfiles/gitconfig", "[user]\n\tname = Somebody\n");
+        scratch.link("dotfiles/gitconfig", "home/.gitconfig");
+        let run = |system: &str| {
+            let run = with_etc(Run::confined(&scratch), &[("policy.toml", system)], "");
+            as_who(&scratch, run).shell("git config user.name; echo ran")
+        };
+        let outcome = run(&format!("never-visible = [\"{}\"]\n", scratch.path("home/dotfiles").display()));
+        findings.claim(outcome.out == "ran\n", || format!("{who:?}: {}", outcome.tell()));
+        let twin = run("# nothing\n");
+        findings.claim(twin.out == "Somebody\nran\n", || format!("{who:?}: {}", twin.tell()));
+    }
+    findings.settle();
+}
+
+#[test]
 fn what_is_hidden_takes_along_what_tables_show_below_it_at_another_mount() {
     let mut findings = Findings::default();
     for who in EVERYONE {

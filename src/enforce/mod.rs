@@ -21,7 +21,7 @@ pub mod veil;
 use std::fs;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use nix::unistd::Pid;
 use rustix::thread::CapabilitySet;
@@ -300,11 +300,7 @@ fn writable_roots(view: &View) -> Vec<PathBuf> {
 
 /// A directory of the private tmpfs: `--state` has /tmp elsewhere.
 fn private_tmpfs(view: &View) -> Option<PathBuf> {
-    let fresh = |path: &&Path| {
-        let entry = view.entries.get(*path);
-        entry.is_some_and(|entry| matches!(entry.place.backing, Backing::Fresh { .. }))
-    };
-    ["/tmp", "/dev/shm"].map(Path::new).iter().copied().find(fresh).map(Path::to_owned)
+    view.places().find(|place| matches!(place.backing, Backing::Fresh { .. })).map(|place| place.path.clone())
 }
 
 /// The kernel picks the sandbox first when memory runs out. Best effort: a container may forbid it, and nothing

@@ -15,14 +15,15 @@ pub fn hide(view: &mut View, hidden: Vec<Asked>, mounts: bool) -> Result<()> {
     for Asked { root, option, links, by, .. } in hidden {
         view.links(links, Origin::Option);
         view.asked_by.extend(by.map(|(origin, _)| (root.path.clone(), origin)));
-        if holds_kept(view, &root.path) {
+        // By another mount it would be seen all the same. The root itself cannot be hidden.
+        let others = table.iter().flat_map(|table| table.other_ways(&root.path, &root.fd));
+        let others: Vec<_> = others.filter(|other| other.path != Path::new("/")).collect();
+        if others.iter().map(|other| &other.path).chain([&root.path]).any(|path| holds_kept(view, path)) {
             let path = show(root.path.as_os_str());
             return Err(Error::usage(format!("{option} {path} would hide what --state keeps"))
                 .with_hint("leave out one of the two"));
         }
-        // By another mount it would be seen all the same. The root itself cannot be hidden.
-        let others = table.iter().flat_map(|table| table.other_ways(&root.path, &root.fd));
-        for other in others.filter(|other| other.path != Path::new("/")).collect::<Vec<_>>() {
+        for other in others {
             refuse_shown(view, &root.path, &other.path)?;
             let reason = format!("the same as what {option} hides");
             cover(view, other.is_dir(), other.path, false, &reason);

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, chown};
+use std::os::unix::fs::{DirBuilderExt, lchown};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Stat};
@@ -11,10 +11,11 @@ use rustix::fs::{FileType, Stat};
 use super::caller::{Caller, read_bounded};
 use super::listing::Listing;
 use super::roots::{Asked, Root};
-use super::toolchains::{TOOLCHAINS, path_directories, prefix};
+use super::toolchains::{TOOLCHAINS, Toolchain, path_directories, prefix};
 use super::trace::{Traced, file_type, object, trace};
+use super::ways::Ways;
 use super::{
-    Access, Backing, Origin, Place, Purpose, Source, State, View, cannot_show, layers, state, system,
+    Access, Backing, Origin, Place, Purpose, Source, State, View, cannot_show, layers, own, state, system,
 };
 use crate::error::{Error, Result, paste, show};
 use crate::host::Host;
@@ -75,8 +76,13 @@ pub fn add(
         view.links(links, Origin::Table);
     }
     // Tools are found at the real HOME wherever the command's own is.
+    let listing = (policy.toolchains && !inside_root).then(|| Listing::of(&home));
+    let tools = listing.as_ref().map_or_else(Vec::new, |listing| toolchains(view, caller, &home, listing));
     let kept = match &policy.state {
         Some(state) => {
+            if !host.private_home {
+                refuse_state_inside(&caller.absolute(state), &tools)?;
+            }
             if policy.state_auto && purpose == Purpose::Run {
                 state::make_parents(state)?;
             }
@@ -84,13 +90,13 @@ pub fn add(
         }
         None => None,
     };
-    if policy.toolchains && !inside_root {
-        let listing = Listing::of(&home);
-        let kept = kept.is_some() && host.namespaces() && !host.owns_system() && !caller.switch;
-        add_toolchains(view, caller, &home, &listing, kept.then_some(purpose))?;
-        add_git_settings(view, caller, &home, &listing);
-    } else if policy.toolchains {
+    let keeps = kept.is_some() && host.namespaces() && !host.owns_system() && !caller.switch;
+    add_toolchains(view, caller, tools, keeps.then_some(purpose))?;
+    if policy.toolchains {
         add_path(view, caller, &home);
+    }
+    if let Some(listing) = &listing {
+        add_git_settings(view, caller, &home, listing);
     }
     if let (Some(kept), false) = (kept, host.namespaces()) {
         view.tmp = kept.join("tmp");
@@ -123,7 +129,7 @@ fn add_state(
         }
         let made = fs::DirBuilder::new().mode(0o700).create(path).and_then(|()| {
             // What is made for another user is made theirs.
-            if caller.switch { chown(path, Some(caller.uid), Some(caller.gid)) } else { Ok(()) }
+            if caller.switch { lchown(path, Some(caller.uid), Some(caller.gid)) } else { Ok(()) }
         });
         match made {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
@@ -193,32 +199,49 @@ fn add_state(
 /// Caches that their tools can use without writing to them.
 const READ_ONLY_CACHES: &[&str] = &["CARGO_HOME", "GOMODCACHE"];
 
+/// The rows of the table that are there.
+fn toolchains(
+    view: &View,
+    caller: &Caller,
+    home: &Path,
+    listing: &Listing,
+) -> Vec<(&'static Toolchain, Traced)> {
+    let found = |row: &'static Toolchain| {
+        let named = row.variable.and_then(|name| caller.trusted_variable(name)).map(PathBuf::from);
+        let path = match named {
+            Some(path) if path.is_absolute() => path,
+            _ => listing.may_hold(Path::new(row.path)).then(|| home.join(row.path))?,
+        };
+        let traced = view.trusted(&path)?;
+        (traced.is_dir() && !is_too_wide(&traced.path, home)).then_some((row, traced))
+    };
+    TOOLCHAINS.iter().filter_map(found).collect()
+}
+
+/// Every command would see what one of them keeps.
+fn refuse_state_inside(state: &Path, tools: &[(&Toolchain, Traced)]) -> Result<()> {
+    let shown: Vec<&Path> = tools.iter().map(|(_, traced)| traced.path.as_path()).collect();
+    let (state, _) = own::settled(state);
+    match Ways::default().within(&state, &shown)? {
+        None => Ok(()),
+        Some(path) => {
+            let (state, path) = (show(state.as_os_str()), show(path.as_os_str()));
+            Err(Error::usage(format!("--state {state} lies in {path}, which every command sees"))
+                .with_hint("keep the state elsewhere, best below ~/.local/state"))
+        }
+    }
+}
+
 /// `kept` where what is written to caches stays in the state directory. There the kernel tells runs apart without an
 /// index, which an overlay of the machine's root would have, and which takes no change of the cache meanwhile.
 fn add_toolchains(
     view: &mut View,
     caller: &Caller,
-    home: &Path,
-    listing: &Listing,
+    tools: Vec<(&Toolchain, Traced)>,
     kept: Option<Purpose>,
 ) -> Result<()> {
-    for row in TOOLCHAINS {
-        let named = row.variable.and_then(|name| caller.trusted_variable(name)).map(PathBuf::from);
-        let path = match named {
-            Some(path) if path.is_absolute() => path,
-            _ if !listing.may_hold(Path::new(row.path)) => continue,
-            _ => home.join(row.path),
-        };
-        let Some(traced) = view.trusted(&path) else { continue };
-        if !traced.is_dir() || is_too_wide(&traced.path, home) {
-            continue;
-        }
+    for (row, traced) in tools {
         let path = traced.path.clone();
-        if let Some(state) = view.state.as_ref().filter(|state| state.path.starts_with(&path)) {
-            let (state, path) = (show(state.path.as_os_str()), show(path.as_os_str()));
-            return Err(Error::usage(format!("--state {state} lies in {path}, which every command sees"))
-                .with_hint("keep the state elsewhere, best below ~/.local/state"));
-        }
         let backing = if row.layered { Backing::Layer } else { Backing::Bind };
         view.show_known(traced, true, backing, row.reason);
         if let Some(purpose) = kept {
@@ -235,7 +258,6 @@ fn add_toolchains(
             }
         }
     }
-    add_path(view, caller, home);
     Ok(())
 }
 

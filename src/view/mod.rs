@@ -65,6 +65,8 @@ pub struct View {
     pub scan: Option<scan::Report>,
     /// Where earlier commands may have written: what lies there grants nothing.
     hostile: Vec<PathBuf>,
+    /// What the administrator shows to nobody; no copy of it either.
+    never: Vec<PathBuf>,
     /// What `Purpose::Ask` has passed over.
     pub refusal: Option<Error>,
     /// Names of aliases that `--hardlinks protect` shows read-only.
@@ -106,6 +108,7 @@ impl View {
             mounted: Vec::new(),
             scan: None,
             hostile: Vec::new(),
+            never: Vec::new(),
             refusal: None,
             protected: 0,
             home_links: Vec::new(),
@@ -121,9 +124,24 @@ impl View {
         let never = Never::all(policy)?;
         let asked = roots::resolve(policy, caller, &view.home, host.namespaces(), &never)?;
         view.hostile = asked.iter().map(|asked| asked.path().to_owned()).collect();
+        view.never = never.iter().filter(|never| never.present).map(|never| never.path.clone()).collect();
         if let Some(state) = policy.state.as_ref().filter(|_| !host.private_home) {
             // An earlier command may have led it to what it wants for its HOME.
-            view.refuse_planted("--state", state, &trace::links_passed(&caller.absolute(state)))?;
+            let written = asked.iter().filter(|asked| asked.root.writable || asked.root.workspace);
+            let written: Vec<&Path> = written.map(|asked| asked.path()).collect();
+            let links = trace::links_passed(&caller.absolute(state));
+            refuse_links(
+                "--state",
+                state,
+                &links,
+                &written,
+                "name the directory itself, outside every workspace",
+            )?;
+            if caller.switch && !links.is_empty() {
+                // root would make something where the other user leads it.
+                return Err(Error::refused("--state with --user: a link on the way")
+                    .with_hint("name the directory itself"));
+            }
         }
         builtin::add(&mut view, policy, caller, host)?;
         let real_home = view.home.clone();
@@ -149,27 +167,15 @@ impl View {
     /// earlier command may have made, leads nowhere, and what lies there itself is shown as it is.
     fn trusted(&self, path: &Path) -> Option<Traced> {
         let traced = trace::trace(path).ok()?;
-        let hostile =
-            traced.passes(&self.hostile) || self.hostile.iter().any(|root| traced.path.starts_with(root));
-        (!hostile).then_some(traced)
+        let lies_in = |trees: &[PathBuf]| trees.iter().any(|tree| traced.path.starts_with(tree));
+        let hostile = traced.passes(&self.hostile) || lies_in(&self.hostile);
+        (!hostile && !lies_in(&self.never)).then_some(traced)
     }
 
     /// For a file that an option names and whose contents count: a link in a workspace is not followed to it.
     pub fn refuse_planted(&self, option: &str, named: &Path, links: &[(PathBuf, PathBuf)]) -> Result<()> {
         let hostile: Vec<&Path> = self.hostile.iter().map(PathBuf::as_path).collect();
-        let mut ways = Ways::default();
-        for (at, _) in links {
-            if ways.within(at, &hostile)?.is_none() {
-                continue;
-            }
-            return Err(Error::usage(format!(
-                "{option} {} follows the link {}, which a command may have made",
-                show(named.as_os_str()),
-                show(at.as_os_str())
-            ))
-            .with_hint("name the file itself, best one outside every workspace"));
-        }
-        Ok(())
+        refuse_links(option, named, links, &hostile, "name the file itself, best one outside every workspace")
     }
 
     pub fn places(&self) -> impl Iterator<Item = &Place> {
@@ -427,6 +433,27 @@ fn is_directory(fd: BorrowedFd<'_>) -> bool {
     rustix::fs::fstat(fd).is_ok_and(|stat| {
         rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory
     })
+}
+
+fn refuse_links(
+    option: &str,
+    named: &Path,
+    links: &[(PathBuf, PathBuf)],
+    hostile: &[&Path],
+    hint: &str,
+) -> Result<()> {
+    let mut ways = Ways::default();
+    for (at, _) in links {
+        if ways.within(at, hostile)?.is_some() {
+            return Err(Error::usage(format!(
+                "{option} {} follows the link {}, which a command may have made",
+                show(named.as_os_str()),
+                show(at.as_os_str())
+            ))
+            .with_hint(hint));
+        }
+    }
+    Ok(())
 }
 
 /// An error for a path that an option names.

@@ -41,7 +41,7 @@ fn places(caller: &Caller, variable: &str, below: &str, by_account: bool) -> Vec
 }
 
 /// Canonical as far as it is there, and what is there.
-fn settled(path: &Path) -> (PathBuf, Option<Traced>) {
+pub fn settled(path: &Path) -> (PathBuf, Option<Traced>) {
     let Some((above, found)) = path.ancestors().find_map(|above| Some((above, trace(above).ok()?))) else {
         return (path.to_owned(), None);
     };

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::caller::read_proc;
-use super::trace::{object, trace};
+use super::trace::{file_type, object, trace};
 use super::{Access, Backing, Origin, Place, Source, View};
 use crate::error::{Error, Result};
 use crate::host::Host;
@@ -24,7 +24,12 @@ pub fn cover(view: &mut View, host: &Host) -> Result<()> {
     for named in listed()? {
         let Ok(traced) = trace(&named) else { continue };
         let mut names: Vec<PathBuf> = view.names_inside(&traced.path).collect();
-        names.extend(view.is_visible(&traced.path).then_some(traced.path));
+        names.extend(view.is_visible(&traced.path).then_some(traced.path.clone()));
+        // The list is text, and an abstract name in it may hold whole lines.
+        let is_socket = |stat: &rustix::fs::Stat| file_type(stat) == rustix::fs::FileType::Socket;
+        if names.is_empty() || !traced.stat().is_ok_and(|stat| is_socket(&stat)) {
+            continue;
+        }
         for path in names.into_iter().filter(|path| !view.entries.contains_key(path)).collect::<Vec<_>>() {
             let place = Place {
                 path,
