@@ -58,8 +58,8 @@ def interact_interrupt_and_end():
     while (dead := tmux("display-message", "-p", "-t", "s", "#{pane_dead} #{pane_dead_status}").strip()) != "1 7":
         assert time.monotonic() < end, f"{dead!r}:\n" + tmux("capture-pane", "-p", "-t", "s")
         # While libutempter takes the terminal off its list, SIGCHLD has its default action in tmux, and is lost; the
-        # next child has it ask for all.
-        tmux("run-shell", "true")
+        # next child has it ask for all. Not waited for, since the end of that one may be lost as well.
+        tmux("run-shell", "-b", "true")
         time.sleep(0.02)
 
 
