@@ -71,9 +71,12 @@ def suspend_and_foreground():
     foreground("sleep")
     keys("C-z")
     see("Stopped")
-    keys("clear; jobs; kill %1; fg; echo status-$?", "Enter")
-    see("status-143")
+    keys("clear; fg", "Enter")
+    foreground("sleep")
+    keys("C-c")
     assert gone(marked())
+    keys("echo status-$?", "Enter")
+    see("status-130")
 
 
 def resize():
