@@ -41,8 +41,7 @@ pub fn cover(view: &mut View, directory: bool, path: PathBuf, all: bool, reason:
         let own = matches!(entry.place.backing, Backing::Fresh { .. } | Backing::Kept | Backing::Device);
         own || !at.starts_with(&path) || entry.place.origin == Origin::Option && !all
     });
-    let mut names: Vec<PathBuf> = view.names_inside(&path).collect();
-    names.extend(view.is_visible(&path).then_some(path));
+    let names = view.names_inside(&path);
     for path in &names {
         let (access, backing, origin) = (Access::Hidden, Backing::Cover { directory }, Origin::Option);
         let place = Place { path: path.clone(), access, backing, origin, reason: reason.to_owned() };

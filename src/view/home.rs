@@ -13,9 +13,8 @@ use super::listing::Listing;
 use super::roots::{Asked, Root};
 use super::toolchains::{TOOLCHAINS, Toolchain, path_directories, prefix};
 use super::trace::{Traced, file_type, object, trace};
-use super::ways::Ways;
 use super::{
-    Access, Backing, Origin, Place, Purpose, Source, State, View, cannot_show, layers, own, state, system,
+    Access, Backing, Origin, Place, Purpose, Source, State, View, cannot_show, layers, state, system,
 };
 use crate::error::{Error, Result, paste, show};
 use crate::host::Host;
@@ -81,7 +80,8 @@ pub fn add(
     let kept = match &policy.state {
         Some(state) => {
             if !host.private_home {
-                refuse_state_inside(&caller.absolute(state), &tools)?;
+                let shown: Vec<&Path> = tools.iter().map(|(_, traced)| traced.path.as_path()).collect();
+                state::refuse_inside(&caller.absolute(state), &shown)?;
             }
             if policy.state_auto && purpose == Purpose::Run {
                 state::make_parents(state)?;
@@ -216,20 +216,6 @@ fn toolchains(
         (traced.is_dir() && !is_too_wide(&traced.path, home)).then_some((row, traced))
     };
     TOOLCHAINS.iter().filter_map(found).collect()
-}
-
-/// Every command would see what one of them keeps.
-fn refuse_state_inside(state: &Path, tools: &[(&Toolchain, Traced)]) -> Result<()> {
-    let shown: Vec<&Path> = tools.iter().map(|(_, traced)| traced.path.as_path()).collect();
-    let (state, _) = own::settled(state);
-    match Ways::default().within(&state, &shown)? {
-        None => Ok(()),
-        Some(path) => {
-            let (state, path) = (show(state.as_os_str()), show(path.as_os_str()));
-            Err(Error::usage(format!("--state {state} lies in {path}, which every command sees"))
-                .with_hint("keep the state elsewhere, best below ~/.local/state"))
-        }
-    }
 }
 
 /// `kept` where what is written to caches stays in the state directory. There the kernel tells runs apart without an

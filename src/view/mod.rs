@@ -38,7 +38,6 @@ use crate::policy::{self, Policy, Promise};
 use caller::Caller;
 use never::Never;
 use trace::Traced;
-use ways::Ways;
 
 pub use place::{Access, Backing, Entry, Origin, Place, Source};
 pub use roots::Root;
@@ -122,27 +121,9 @@ impl View {
         let (home, home_links) = home::location(caller);
         let mut view = View { home_links, mounts: host.namespaces(), ..View::empty(home) };
         let never = Never::all(policy)?;
-        let asked = roots::resolve(policy, caller, &view.home, host.namespaces(), &never)?;
+        let asked = roots::resolve(policy, caller, &view.home, host, &never)?;
         view.hostile = asked.iter().map(|asked| asked.path().to_owned()).collect();
         view.never = never.iter().filter(|never| never.present).map(|never| never.path.clone()).collect();
-        if let Some(state) = policy.state.as_ref().filter(|_| !host.private_home) {
-            // An earlier command may have led it to what it wants for its HOME.
-            let written = asked.iter().filter(|asked| asked.root.writable || asked.root.workspace);
-            let written: Vec<&Path> = written.map(|asked| asked.path()).collect();
-            let links = trace::links_passed(&caller.absolute(state));
-            refuse_links(
-                "--state",
-                state,
-                &links,
-                &written,
-                "name the directory itself, outside every workspace",
-            )?;
-            if caller.switch && !links.is_empty() {
-                // root would make something where the other user leads it.
-                return Err(Error::refused("--state with --user: a link on the way")
-                    .with_hint("name the directory itself"));
-            }
-        }
         builtin::add(&mut view, policy, caller, host)?;
         let real_home = view.home.clone();
         home::add(&mut view, policy, caller, host, purpose, &asked)?;
@@ -175,7 +156,8 @@ impl View {
     /// For a file that an option names and whose contents count: a link in a workspace is not followed to it.
     pub fn refuse_planted(&self, option: &str, named: &Path, links: &[(PathBuf, PathBuf)]) -> Result<()> {
         let hostile: Vec<&Path> = self.hostile.iter().map(PathBuf::as_path).collect();
-        refuse_links(option, named, links, &hostile, "name the file itself, best one outside every workspace")
+        let hint = "name the file itself, best one outside every workspace";
+        roots::refuse_links(option, named, links, &hostile, hint)
     }
 
     pub fn places(&self) -> impl Iterator<Item = &Place> {
@@ -223,13 +205,17 @@ impl View {
         nearest.is_some_and(|entry| entry.place.access >= Access::Read && !own(entry))
     }
 
-    /// The names inside of what lies in a directory that is kept and seen elsewhere.
-    fn names_inside<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
+    /// Every name by which something of the host's would be seen: its own, and that of what is kept and shown elsewhere.
+    fn names_inside(&self, path: &Path) -> Vec<PathBuf> {
         let elsewhere = self.roots.iter().filter(|root| root.inside != root.path);
-        elsewhere.filter_map(|root| {
-            let below = path.strip_prefix(&root.path).ok().filter(|below| !below.as_os_str().is_empty())?;
-            Some(root.inside.join(below))
-        })
+        let mut names: Vec<PathBuf> = elsewhere
+            .filter_map(|root| {
+                let below = path.strip_prefix(&root.path).ok()?;
+                (!below.as_os_str().is_empty()).then(|| root.inside.join(below))
+            })
+            .collect();
+        names.extend(self.is_visible(path).then(|| path.to_owned()));
+        names
     }
 
     /// Whether what is at this name on the host would be seen.
@@ -433,27 +419,6 @@ fn is_directory(fd: BorrowedFd<'_>) -> bool {
     rustix::fs::fstat(fd).is_ok_and(|stat| {
         rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory
     })
-}
-
-fn refuse_links(
-    option: &str,
-    named: &Path,
-    links: &[(PathBuf, PathBuf)],
-    hostile: &[&Path],
-    hint: &str,
-) -> Result<()> {
-    let mut ways = Ways::default();
-    for (at, _) in links {
-        if ways.within(at, hostile)?.is_some() {
-            return Err(Error::usage(format!(
-                "{option} {} follows the link {}, which a command may have made",
-                show(named.as_os_str()),
-                show(at.as_os_str())
-            ))
-            .with_hint(hint));
-        }
-    }
-    Ok(())
 }
 
 /// An error for a path that an option names.

@@ -65,21 +65,16 @@ impl Never {
 
     /// Where it leads must not be for a command to say: an earlier one may have led it elsewhere.
     pub fn refuse_planted(&self, roots: &[&Path]) -> Result<()> {
-        let mut ways = Ways::default();
-        for at in &self.links {
-            if let Some(root) = ways.within(at, roots)? {
-                return Err(Error::refused(format!(
-                    "{} is shown to nobody on this machine ({}), but is named through the link {}, which lies in the \
-                     writable root {}",
-                    show(self.named.as_os_str()),
-                    self.origin,
-                    show(at.as_os_str()),
-                    show(root.as_os_str())
-                ))
-                .with_hint("the administrator of this machine can name the directory itself"));
-            }
-        }
-        Ok(())
+        let Some((at, root)) = Ways::default().first_within(&self.links, roots)? else { return Ok(()) };
+        Err(Error::refused(format!(
+            "{} is shown to nobody on this machine ({}), but is named through the link {}, which lies in the \
+             writable root {}",
+            show(self.named.as_os_str()),
+            self.origin,
+            show(at.as_os_str()),
+            show(root.as_os_str())
+        ))
+        .with_hint("the administrator of this machine can name the directory itself"))
     }
 
     /// The same for a file whose contents are given to the command.
@@ -115,9 +110,12 @@ impl Never {
 /// the host's.
 pub fn hide(view: &mut View, never: Vec<Never>) -> Result<()> {
     for Never { path, directory, origin, .. } in never.into_iter().filter(|never| never.present) {
-        let own = view.state.as_ref().is_some_and(|state| state.path.starts_with(&path));
-        if own || hidden::holds_kept(view, &path) {
-            let state = show(path.as_os_str()).to_string();
+        let own = view
+            .state
+            .as_ref()
+            .filter(|state| state.path.starts_with(&path) || hidden::holds_kept(view, &path));
+        if let Some(state) = own {
+            let state = show(state.path.as_os_str()).to_string();
             return Err(Error::refused(format!(
                 "--state {state} is shown to nobody on this machine ({origin})"
             ))

@@ -12,8 +12,9 @@ use super::never::Never;
 use super::own::{self, Found, Own};
 use super::trace::{Traced, file_type, object, trace, trace_present};
 use super::ways::Ways;
-use super::{Access, Backing, Origin, Place, Source, View, cannot_show, hidden, scan, system};
+use super::{Access, Backing, Origin, Place, Source, View, cannot_show, hidden, scan, state, system};
 use crate::error::{Error, Result, paste, show};
+use crate::host::Host;
 use crate::policy::{self, Allowance, FileAccess, Policy};
 
 /// A root that was asked for, canonical and open.
@@ -61,9 +62,10 @@ pub fn resolve(
     policy: &Policy,
     caller: &Caller,
     home: &Path,
-    mounts: bool,
+    host: &Host,
     never: &[Never],
 ) -> Result<Vec<Asked>> {
+    let mounts = host.namespaces();
     let mut asked = Vec::new();
     let mut own = Own::new(home);
     for named in &policy.workspaces {
@@ -146,11 +148,9 @@ pub fn resolve(
     if !mounts {
         push_continuing(&mut asked)?;
     }
-    let hostile: Vec<&Path> =
-        asked.iter().filter(|other| other.root.writable || other.root.workspace).map(Asked::path).collect();
     for found in never {
         found.refuse(&asked)?;
-        found.refuse_planted(&hostile)?;
+        found.refuse_planted(&written(&asked))?;
     }
     refuse_planted_links(&asked, home)?;
     refuse_policy_inside(policy, caller, &asked)?;
@@ -158,8 +158,11 @@ pub fn resolve(
         let names = own.homes(&Found::of(&root.fd, root.object.0))?;
         homes.extend(names.iter().filter(|home| home.starts_with(&root.path)).cloned());
     }
-    if let Some(state) = &policy.state {
-        refuse_state_above(state, &canonical(&caller.absolute(state)), &asked)?;
+    if let Some(named) = &policy.state {
+        state::refuse_above(named, &own::settled(&caller.absolute(named)).0, &asked)?;
+        if !host.private_home {
+            state::refuse_planted(caller, named, &asked)?;
+        }
     }
     Ok(asked)
 }
@@ -231,12 +234,11 @@ fn asked_by(policy: &Policy, option: &str, path: &Path) -> Option<(policy::Origi
 
 /// A policy that a command could have written, now or in an earlier run, would be its own.
 fn refuse_policy_inside(policy: &Policy, caller: &Caller, asked: &[Asked]) -> Result<()> {
-    let state = policy.state.as_ref().map(|state| canonical(&caller.absolute(state)));
-    let hostile = asked.iter().filter(|other| other.root.writable || other.root.workspace);
+    let state = policy.state.as_ref().map(|state| own::settled(&caller.absolute(state)).0);
     let read = policy.files_read.iter().any(|file| file.place.is_some());
     let kept = if read { own::states(caller) } else { Vec::new() };
     let kept = kept.iter().map(PathBuf::as_path);
-    let roots: Vec<&Path> = hostile.map(|other| other.path()).chain(state.as_deref()).chain(kept).collect();
+    let roots: Vec<&Path> = written(asked).into_iter().chain(state.as_deref()).chain(kept).collect();
     let mut ways = Ways::default();
     for place in policy.files_read.iter().filter_map(|file| file.place.as_ref()) {
         for at in place.links.iter().chain([&place.path]) {
@@ -311,56 +313,50 @@ fn refuse_broad(policy: &Policy, homes: &[PathBuf], named: &Path, path: &Path) -
 
 /// A link inside a workspace may have been made by an earlier command, so an option does not follow one.
 fn refuse_planted_links(asked: &[Asked], home: &Path) -> Result<()> {
-    let hostile = |other: &&Asked| other.root.writable || other.root.workspace;
-    let roots: Vec<&Path> = asked.iter().filter(hostile).map(Asked::path).collect();
-    let mut ways = Ways::default();
+    let (mut ways, written) = (Ways::default(), written(asked));
     for named in asked {
-        for (at, _) in &named.links {
-            let Some(root) = ways.within(at, &roots)? else { continue };
-            let path = &named.root.path;
-            let warning = danger(path, home, named.root.writable)
-                .map(|warning| format!("  # careful, a command may have chosen it: {warning}"))
-                .unwrap_or_default();
-            return Err(Error::usage(format!(
-                "{} follows the link {}, which lies in the writable root {}",
-                named.option,
-                show(at.as_os_str()),
-                show(root.as_os_str())
-            ))
-            .with_hint(format!(
-                "name what is meant itself: `{} {}`{warning}",
-                named.option,
-                paste(path.as_os_str())
-            )));
-        }
+        let links = named.links.iter().map(|(at, _)| at);
+        let Some((at, root)) = ways.first_within(links, &written)? else { continue };
+        let path = &named.root.path;
+        let warning = danger(path, home, named.root.writable)
+            .map(|warning| format!("  # careful, a command may have chosen it: {warning}"))
+            .unwrap_or_default();
+        return Err(Error::usage(format!(
+            "{} follows the link {}, which lies in the writable root {}",
+            named.option,
+            show(at.as_os_str()),
+            show(root.as_os_str())
+        ))
+        .with_hint(format!(
+            "name what is meant itself: `{} {}`{warning}",
+            named.option,
+            paste(path.as_os_str())
+        )));
     }
     Ok(())
 }
 
-/// Of a directory that may not exist yet: links and `..` before its own name are followed.
-fn canonical(path: &Path) -> PathBuf {
-    let at = |path: &Path| trace(path).map(|traced| traced.path);
-    at(path).unwrap_or_else(|_| match (path.parent().map(at), path.file_name()) {
-        (Some(Ok(parent)), Some(name)) => parent.join(name),
-        _ => path.to_owned(),
-    })
+/// The same where an option does not show what it names but goes by it.
+pub fn refuse_links(
+    option: &str,
+    named: &Path,
+    links: &[(PathBuf, PathBuf)],
+    written: &[&Path],
+    hint: &str,
+) -> Result<()> {
+    let links = links.iter().map(|(at, _)| at);
+    let Some((at, _)) = Ways::default().first_within(links, written)? else { return Ok(()) };
+    Err(Error::usage(format!(
+        "{option} {} follows the link {}, which a command may have made",
+        show(named.as_os_str()),
+        show(at.as_os_str())
+    ))
+    .with_hint(hint))
 }
 
-/// HOME and /tmp of later runs lie in the state directory: a command that could write there from its workspace
-/// would prepare them.
-fn refuse_state_above(named: &Path, state: &Path, asked: &[Asked]) -> Result<()> {
-    let mut ways = Ways::default();
-    for other in asked.iter().filter(|other| other.root.writable) {
-        if ways.overlap(state, other.path())? {
-            return Err(Error::usage(format!(
-                "--state {} overlaps the writable root {}",
-                show(named.as_os_str()),
-                show(other.root.path.as_os_str())
-            ))
-            .with_hint("keep the state outside every workspace"));
-        }
-    }
-    Ok(())
+/// Where commands write, or have written.
+pub fn written(asked: &[Asked]) -> Vec<&Path> {
+    asked.iter().filter(|other| other.root.writable || other.root.workspace).map(Asked::path).collect()
 }
 
 /// Adds the roots to a view that holds the tables already. Returns what is to be hidden, for `hide`.

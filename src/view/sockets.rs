@@ -6,6 +6,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::FileType;
+
 use super::caller::read_proc;
 use super::trace::{file_type, object, trace};
 use super::{Access, Backing, Origin, Place, Source, View};
@@ -23,14 +25,13 @@ pub fn cover(view: &mut View, host: &Host) -> Result<()> {
     }
     for named in listed()? {
         let Ok(traced) = trace(&named) else { continue };
-        let mut names: Vec<PathBuf> = view.names_inside(&traced.path).collect();
-        names.extend(view.is_visible(&traced.path).then_some(traced.path.clone()));
+        let mut names = view.names_inside(&traced.path);
+        names.retain(|path| !view.entries.contains_key(path));
         // The list is text, and an abstract name in it may hold whole lines.
-        let is_socket = |stat: &rustix::fs::Stat| file_type(stat) == rustix::fs::FileType::Socket;
-        if names.is_empty() || !traced.stat().is_ok_and(|stat| is_socket(&stat)) {
+        if names.is_empty() || !traced.stat().is_ok_and(|stat| file_type(&stat) == FileType::Socket) {
             continue;
         }
-        for path in names.into_iter().filter(|path| !view.entries.contains_key(path)).collect::<Vec<_>>() {
+        for path in names {
             let place = Place {
                 path,
                 access: Access::Hidden,

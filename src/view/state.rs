@@ -1,5 +1,5 @@
-//! `--state auto`: a directory of confine's own for each workspace, so that what its commands keep is seen by no
-//! other's.
+//! Where state may be kept; for `--state auto` a directory of confine's own for each workspace, so that what its
+//! commands keep is seen by no other's.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -9,7 +9,10 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::caller::Caller;
-use super::trace::trace;
+use super::own;
+use super::roots::{Asked, refuse_links, written};
+use super::trace::{links_passed, trace};
+use super::ways::Ways;
 use crate::digest;
 use crate::error::{Error, Result, show};
 use crate::policy::Policy;
@@ -65,4 +68,44 @@ pub fn make_parents(state: &Path) -> Result<()> {
         .with_hint("name a directory with `--state DIR`"));
     }
     Ok(())
+}
+
+/// HOME and /tmp of later runs lie in the state directory: a command that could write there from its workspace
+/// would prepare them.
+pub fn refuse_above(named: &Path, state: &Path, asked: &[Asked]) -> Result<()> {
+    let mut ways = Ways::default();
+    for other in asked.iter().filter(|other| other.root.writable) {
+        if ways.overlap(state, other.path())? {
+            return Err(Error::usage(format!(
+                "--state {} overlaps the writable root {}",
+                show(named.as_os_str()),
+                show(other.root.path.as_os_str())
+            ))
+            .with_hint("keep the state outside every workspace"));
+        }
+    }
+    Ok(())
+}
+
+/// An earlier command may have led it to what it wants for its HOME.
+pub fn refuse_planted(caller: &Caller, named: &Path, asked: &[Asked]) -> Result<()> {
+    let links = links_passed(&caller.absolute(named));
+    let hint = "name the directory itself, outside every workspace";
+    refuse_links("--state", named, &links, &written(asked), hint)?;
+    if caller.switch && !links.is_empty() {
+        // root would make something where the other user leads it.
+        return Err(
+            Error::refused("--state with --user: a link on the way").with_hint("name the directory itself")
+        );
+    }
+    Ok(())
+}
+
+/// Every command would see what one of them keeps.
+pub fn refuse_inside(state: &Path, shown: &[&Path]) -> Result<()> {
+    let (state, _) = own::settled(state);
+    let Some(path) = Ways::default().within(&state, shown)? else { return Ok(()) };
+    let (state, path) = (show(state.as_os_str()), show(path.as_os_str()));
+    Err(Error::usage(format!("--state {state} lies in {path}, which every command sees"))
+        .with_hint("keep the state elsewhere, best below ~/.local/state"))
 }

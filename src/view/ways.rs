@@ -44,6 +44,20 @@ impl Ways {
         }
     }
 
+    /// The first of these links that lies in one of these trees, and which.
+    pub fn first_within<'l, 'a>(
+        &mut self,
+        links: impl IntoIterator<Item = &'l PathBuf>,
+        roots: &[&'a Path],
+    ) -> Result<Option<(&'l Path, &'a Path)>> {
+        for link in links {
+            if let Some(root) = self.within(link, roots)? {
+                return Ok(Some((link, root)));
+            }
+        }
+        Ok(None)
+    }
+
     /// Whether one of two trees holds the other, by whichever mounts.
     pub fn overlap(&mut self, one: &Path, other: &Path) -> Result<bool> {
         let (ones, others) = (self.to(one)?, self.to(other)?);
