@@ -247,7 +247,7 @@ impl Ceilings {
                 near |= found.resident > limit / 2;
                 if found.resident <= limit {
                     sampler.start_over();
-                } else if sampler.is_over(init, limit) {
+                } else if sampler.is_over(init, limit, &found) {
                     over = Some(What::Memory);
                 }
             }

@@ -37,12 +37,14 @@ pub struct Sampler {
 }
 
 /// Of everything but the init itself.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Use {
     /// At most this much: pages that are shared count for each.
     pub resident: u64,
     pub threads: u64,
     pub cpu: Duration,
+    members: Vec<Stat>,
+    unmapped: u64,
 }
 
 impl Sampler {
@@ -76,9 +78,14 @@ impl Sampler {
                 return Use { threads: count - 1, ..Use::default() };
             }
         }
-        let members = self.members(init);
+        let mut members = self.members(init);
         let mut found = Use { cpu: self.clock.count(&members), ..Use::default() };
-        for member in members.iter().filter(|member| member.pid != self.number(init)) {
+        if memory {
+            found.unmapped = self.unmapped(&members);
+            found.resident = found.unmapped;
+        }
+        members.retain(|member| member.pid != self.number(init));
+        for member in &members {
             found.threads += member.threads;
             if memory {
                 found.resident += member.resident * self.page;
@@ -87,9 +94,7 @@ impl Sampler {
                 }
             }
         }
-        if memory {
-            found.resident += self.unmapped(&members);
-        }
+        found.members = members;
         found
     }
 
@@ -112,10 +117,10 @@ impl Sampler {
 
     /// Whether there is more than `limit`, each page counted once. Dearer, so only asked when `Use::resident` is over the
     /// line, and again while it is: one call reads for a slice of time and goes on with the next.
-    pub fn is_over(&mut self, init: Pid, limit: u64) -> bool {
+    pub fn is_over(&mut self, init: Pid, limit: u64, found: &Use) -> bool {
         const SLICE: Duration = Duration::from_millis(100);
         let end = Instant::now() + SLICE;
-        let mut walk = self.walk.take().unwrap_or_else(|| self.begin(init));
+        let mut walk = self.walk.take().unwrap_or_else(|| self.begin(init, found));
         while let Some(member) = walk.next() {
             let shares = self.shares(&member);
             walk.add(member, shares);
@@ -138,17 +143,14 @@ impl Sampler {
         self.walk = None;
     }
 
-    fn begin(&self, init: Pid) -> Walk {
-        let mut members = self.members(init);
-        let unmapped = self.unmapped(&members);
+    fn begin(&self, init: Pid, found: &Use) -> Walk {
         // Between vfork(2) and execve(2) a child has its parent's memory, and both tell all of it.
-        let same = self.sharing(init, &members);
-        let own = self.number(init);
-        members.retain(|member| {
+        let same = self.sharing(init, &found.members);
+        let counts = |member: &&Stat| {
             let borrows = same.contains(&member.pid) && member.thread.is_none();
-            member.pid != own && member.resident > 0 && !borrows
-        });
-        Walk::new(members, unmapped)
+            member.resident > 0 && !borrows
+        };
+        Walk::new(found.members.iter().filter(counts).copied().collect(), found.unmapped)
     }
 
     /// Of one process: anonymous memory, and shared.

@@ -11,6 +11,8 @@ pub struct Walk {
     /// The largest last, so that what decides is read first.
     left: Vec<Stat>,
     read: Vec<(Stat, Shares)>,
+    /// Of what was read.
+    total: Shares,
     /// Shared memory, whether or not somebody has it mapped.
     unmapped: u64,
 }
@@ -18,7 +20,7 @@ pub struct Walk {
 impl Walk {
     pub fn new(mut members: Vec<Stat>, unmapped: u64) -> Walk {
         members.sort_by_key(|member| member.resident);
-        Walk { left: members, read: Vec::new(), unmapped }
+        Walk { left: members, unmapped, ..Walk::default() }
     }
 
     pub fn next(&mut self) -> Option<Stat> {
@@ -26,18 +28,19 @@ impl Walk {
     }
 
     pub fn add(&mut self, member: Stat, shares: Shares) {
+        self.total = (self.total.0 + shares.0, self.total.1 + shares.1);
         self.read.push((member, shares));
     }
 
     /// The shares of those that have ended since have gone over to others, and would count twice.
     pub fn retain(&mut self, is_there: impl Fn(&Stat) -> bool) {
         self.read.retain(|(member, _)| is_there(member));
+        self.total = self.read.iter().fold((0, 0), |sum, (_, own)| (sum.0 + own.0, sum.1 + own.1));
     }
 
     /// Of what was read so far; what of shared memory is mapped is part of what is there.
     pub fn sum(&self) -> u64 {
-        let of = |part: fn(&Shares) -> u64| self.read.iter().map(|(_, shares)| part(shares)).sum::<u64>();
-        of(|shares| shares.0) + self.unmapped.max(of(|shares| shares.1))
+        self.total.0 + self.unmapped.max(self.total.1)
     }
 }
 
