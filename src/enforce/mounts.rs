@@ -121,14 +121,12 @@ fn build_unmasked(plan: &Plan, view: View, note: &Note) -> Result<(OwnedFd, Vec<
         count: 0,
         covers: (false, false),
     };
-    let kept = |place: &&Place| matches!(place.backing, Backing::Kept | Backing::KeptLayer);
-    let kept: Vec<PathBuf> = view.places().filter(kept).map(|place| place.path.clone()).collect();
     for (_, entry) in view.entries {
         let path = entry.place.path.clone();
         builder.show(entry).map_err(|error| {
-            let below = kept.iter().any(|kept| path != *kept && path.starts_with(kept));
+            let kept = builder.above.last().is_some_and(|(_, region, _)| *region == Region::Kept);
             let error = Error::path("show", path, error);
-            match view.state.as_ref().filter(|_| below) {
+            match view.state.as_ref().filter(|_| kept) {
                 Some(state) => error.with_hint(format!(
                     "an earlier command left something else there: `rm -r {}` starts afresh",
                     paste(state.path.as_os_str())
