@@ -67,6 +67,11 @@ fn a_host_without_namespaces_keeps_every_default_promise() {
 }
 
 /// A chain of filters has one listener (seccomp_unotify(2)): a container engine may hold it.
+/// In the words of the C library that confine is linked with.
+fn busy() -> String {
+    confine::error::describe(&std::io::Error::from_raw_os_error(libc::EBUSY))
+}
+
 #[test]
 fn where_the_broker_cannot_be_had_it_is_refused_at_once_with_reason_and_remedy() {
     for who in EVERYONE {
@@ -78,7 +83,7 @@ fn where_the_broker_cannot_be_had_it_is_refused_at_once_with_reason_and_remedy()
             &outcome,
             &[
                 "metadata-scope and socket-scope cannot be kept",
-                "seccomp user notification: ",
+                &format!("seccomp user notification: {}", busy()),
                 "user namespaces",
             ],
             &["sudo sysctl user.max_user_namespaces=", "`--waive metadata-scope --waive socket-scope`"],
@@ -636,7 +641,7 @@ fn where_the_outer_one_has_the_broker_the_inner_one_refuses_or_gives_up() {
             let outcome = nested(&scratch, outer(&scratch), depth, &[], "true").run();
             assert_refused(
                 &outcome,
-                &["metadata-scope and socket-scope cannot be kept", "resource busy"],
+                &["metadata-scope and socket-scope cannot be kept", &busy()],
                 &["inside confine already", "`--waive metadata-scope --waive socket-scope`"],
             );
             let inner = "/in".repeat(depth - 1);
@@ -690,7 +695,7 @@ fn a_private_loopback_that_cannot_be_had_is_told() {
         let run = poorest(&scratch, "listener-held").options(WAIVED).options(["--loopback", "host"]);
         assert_refused(
             &run.shell("true"),
-            &["--loopback host needs a broker, which cannot be had here", "resource busy"],
+            &["--loopback host needs a broker, which cannot be had here", &busy()],
             &[],
         );
         // The twin on the ordinary host.

@@ -72,16 +72,12 @@ impl Terminal {
     }
 
     /// What the kernel knows: beyond that, musl leaves in the structure what was there.
-    pub fn settings(&self) -> (u32, u32, u32, u32, Vec<u8>) {
+    pub fn settings(&self) -> ([u32; 4], u8, Vec<u8>) {
         let found = tcgetattr(self.slave.as_fd()).unwrap();
         let (input, output) = (found.input_flags.bits(), found.output_flags.bits());
-        (
-            input,
-            output,
-            found.control_flags.bits(),
-            found.local_flags.bits(),
-            found.control_chars[..19].to_vec(),
-        )
+        let (control, local) = (found.control_flags.bits(), found.local_flags.bits());
+        // NCCS of the kernel's struct termios; the speeds are among the control flags.
+        ([input, output, control, local], found.line_discipline, found.control_chars[..19].to_vec())
     }
 
     pub fn foreground(&self) -> i32 {
