@@ -190,8 +190,13 @@ fn a_new_size_is_seen_inside() {
     let scratch = Scratch::new(Who::Root);
     let mut terminal = Terminal::new();
     let confine = scratch.confine();
-    let script = "trap 'stty size' WINCH; echo rea''dy; while :; do sleep 0.05; done";
-    let words = [confine.to_str().unwrap(), "-w", ".", "--require=teardown", "--", "bash", "-c", script];
+    // No shell: bash passes over an interrupt that comes just as what it waits for has ended by itself.
+    let script = "import os, signal, time\n\
+        size = lambda *_: print('%d %d' % os.get_terminal_size()[::-1], flush=True)\n\
+        signal.signal(signal.SIGWINCH, size)\n\
+        print('ready', flush=True)\n\
+        while True: time.sleep(60)";
+    let words = [confine.to_str().unwrap(), "-w", ".", "--require=teardown", "--", "python3", "-c", script];
     let mut child = lead(&scratch, &terminal, &words);
     terminal.expect("ready");
     terminal.resize(31);
