@@ -204,24 +204,78 @@ fn memory_is_bounded_whoever_reads() {
 fn a_full_pipe_does_not_hold_up_the_end() {
     let mut findings = Findings::default();
     for who in EVERYONE {
-        for options in [&["--timeout=300ms", "--grace=0s"][..], &["--require=teardown"], &[]] {
+        for options in [&["--timeout=3s", "--grace=0s"][..], &["--require=teardown"], &[]] {
             let scratch = Scratch::new(who);
             let run = bounded(&scratch, "10M").options(options);
             let mut child = run.shell_child("touch up; exec yes");
             assert!(await_file(&scratch.path("w/up")), "{who:?} {options:?}");
             let timed = options.iter().any(|option| option.starts_with("--timeout"));
             let wanted = if timed { 124 } else { 128 + libc::SIGTERM };
-            let time = if timed { 1300 } else { 1000 };
             thread::sleep(Duration::from_millis(100));
             if !timed {
                 let pid = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
                 rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
             }
-            let ended = ends_within(&mut child, Duration::from_millis(time));
+            // The reader never reads: what waits for it waits for ever.
+            let time = if timed { 3 * SECOND } else { Duration::ZERO };
+            thread::sleep(time);
+            let gone = common::within_a_second(|| child.try_wait().unwrap().is_some());
+            let ended = gone.then(|| child.wait().unwrap().code());
+            child.kill().unwrap();
             findings.claim(ended == Some(Some(wanted)), || format!("{who:?} {options:?}: {ended:?}"));
         }
     }
     findings.settle();
+}
+
+/// Past the deadline nothing is passed on any more, and what was lost must not look like all of it.
+#[test]
+fn who_has_not_read_by_the_deadline_is_told_so_by_the_status() {
+    for_all("10M", |_, run, name| {
+        // More than a pipe holds and less than two: the command is through with it at once.
+        let ends = |read: bool| {
+            let mut child = run().option("--timeout=3s").shell_child("head -c 100000 /dev/zero");
+            let mut text = Vec::new();
+            let mut out = child.stdout.take().unwrap();
+            if read {
+                out.read_to_end(&mut text).unwrap();
+            }
+            (ends_within(&mut child, 20 * SECOND), text.len())
+        };
+        assert_eq!(ends(false), (Some(Some(124)), 0), "{name}");
+        assert_eq!(ends(true), (Some(Some(0)), 100_000), "{name}");
+    });
+}
+
+#[test]
+fn an_interrupt_that_was_handled_takes_nothing_from_a_slow_reader() {
+    for_all("10M", |scratch, run, name| {
+        let script = "import os, signal, time\n\
+            got = []; signal.signal(signal.SIGINT, lambda *_: got.append(1))\n\
+            open('up', 'w').close()\n\
+            while not got: time.sleep(0.02)\n\
+            os.write(1, bytes(100000))";
+        let mut child = run().command(["python3", "-c", script]).spawn();
+        assert!(await_file(&scratch.path("w/up")), "{name}");
+        let send = |signal| {
+            let pid = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
+            rustix::process::kill_process(pid, signal).unwrap();
+        };
+        send(rustix::process::Signal::INT);
+        thread::sleep(SECOND);
+        let mut text = Vec::new();
+        child.stdout.take().unwrap().read_to_end(&mut text).unwrap();
+        assert_eq!((ends_within(&mut child, 20 * SECOND), text.len()), (Some(Some(0)), 100_000), "{name}");
+        fs::remove_file(scratch.path("w/up")).unwrap();
+        // An order is one: who does not read for long gets no more, and the status says so.
+        let mut child = run().shell_child("head -c 100000 /dev/zero; touch up");
+        assert!(await_file(&scratch.path("w/up")), "{name}");
+        thread::sleep(Duration::from_millis(300));
+        let pid = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        assert_eq!(ends_within(&mut child, 20 * SECOND), Some(Some(128 + libc::SIGTERM)), "{name}");
+        fs::remove_file(scratch.path("w/up")).unwrap();
+    });
 }
 
 #[test]

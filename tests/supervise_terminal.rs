@@ -225,7 +225,7 @@ fn a_hangup_reaches_the_command_once_and_ends_the_run() {
         terminal.hang_up();
         await_that("a word of it", || heard.exists());
         if option == "--require=teardown" {
-            assert!(within(Duration::from_secs(1), || marked(&mark).is_empty()));
+            assert!(common::within_a_second(|| marked(&mark).is_empty()));
         } else {
             // Not ended for that: the command has handled it.
             std::thread::sleep(Duration::from_millis(900));

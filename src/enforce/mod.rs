@@ -64,7 +64,21 @@ pub struct Run<'a> {
 /// parent of a supervised command, with its status.
 pub fn apply(mut run: Run<'_>) -> Result<u8> {
     let mut record = std::mem::take(&mut run.record);
-    steps(run, &mut record).inspect_err(|error| record.refused(error))
+    let tmp = run.plan.world.tmp;
+    steps(run, &mut record).map_err(|error| lay_to_tmp(error, tmp)).inspect_err(|error| record.refused(error))
+}
+
+/// Confine's own files lie in the private places too, and nobody thinks of those who asks for little.
+fn lay_to_tmp(error: Error, limit: Option<u64>) -> Error {
+    let (Error::Step { source, hint: None, .. } | Error::Path { source, hint: None, .. }) = &error else {
+        return error;
+    };
+    match limit {
+        Some(limit) if source.raw_os_error() == Some(libc::ENOSPC) => error.with_hint(format!(
+            "`--max-tmp {limit}` leaves no room for what confine puts there itself: raise it"
+        )),
+        _ => error,
+    }
 }
 
 fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
@@ -183,6 +197,10 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
                     // After unshare(CLONE_NEWPID) no thread can be started here: there the init serves.
                     if let Some(serving) = serving.filter(|_| !namespace) {
                         serving.serve().map_err(|error| Error::step("start the broker", error))?;
+                    }
+                    // Nor must the end of standard error wait, unless something may have to be said there.
+                    if !(monitor.may_speak() || record.is_kept()) {
+                        sys::close(2);
                     }
                     let end = monitor.run();
                     if let (Some(how), Some(denied)) = (how, &end.denied) {

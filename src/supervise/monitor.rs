@@ -88,8 +88,8 @@ pub struct Monitor {
     /// None: the command has the caller's own streams.
     output: Option<Output>,
     began: Duration,
-    /// A signal that ends programs has come here.
-    hurried: bool,
+    /// A signal that ends programs has come here: the last order, or else the first question.
+    hurried: Option<i32>,
     ceilings: Option<Ceilings>,
     /// Everything inside was stopped along with the command.
     frozen: bool,
@@ -104,7 +104,6 @@ impl Monitor {
                 .map_err(|errno| Error::step("watch the signals", errno))?;
         set_dumpable(false).map_err(|errno| Error::step("hide the supervisor's memory", errno))?;
         // Who reads the command's output must see its end, and who writes its input the end of its reader.
-        // Standard error stays: a reason for ending the run is told there.
         (0..=1).for_each(sys::close);
         Ok(Monitor {
             link,
@@ -125,7 +124,7 @@ impl Monitor {
             timed_out: false,
             output: None,
             began: now(),
-            hurried: false,
+            hurried: None,
             ceilings: None,
             frozen: false,
             reached: None,
@@ -148,6 +147,11 @@ impl Monitor {
         Ok(())
     }
 
+    /// Whether a reason for ending the run, or what was denied, may have to be told on standard error.
+    pub fn may_speak(&self) -> bool {
+        self.output.is_some() || self.ceilings.is_some() || self.tracer.is_some()
+    }
+
     /// Until nothing of the run is left.
     pub fn run(mut self) -> End {
         let _ = std::env::set_current_dir("/");
@@ -158,14 +162,14 @@ impl Monitor {
             if let Some(outcome) = self.reap() {
                 let outcome = self.finish(outcome);
                 self.let_go();
-                let (wall, hurried) = (now().saturating_sub(self.began), self.hurried);
+                let (wall, hurried) = (now().saturating_sub(self.began), self.hurried.is_some());
                 let denied = self.tracer.map(Tracer::into_told);
                 return End { outcome, wall, output: self.output, hurried, denied };
             }
             let ready = self.wait();
             if ready.caller || self.caller.as_ref().is_some_and(Watched::has_gone) {
                 self.caller = None;
-                self.hurried = true;
+                self.hurried = Some(libc::SIGKILL);
                 self.kill_all();
             }
             self.pass_on();
@@ -195,7 +199,8 @@ impl Monitor {
         // Only to be woken: what it is about is asked of the ceilings themselves.
         let notice = ceilings.and_then(Ceilings::notice);
         watched.extend(notice.map(|(fd, flags)| PollFd::new(fd, flags)));
-        let next = [self.deadline, self.kill_at, look].into_iter().flatten().min();
+        let deadline = self.deadline.filter(|_| self.outcome.is_none());
+        let next = [deadline, self.kill_at, look].into_iter().flatten().min();
         // Each stream finds out by itself what it can do.
         watched.extend(self.output.iter().flat_map(Output::watched));
         let _ = poll(&mut watched, until(next));
@@ -220,7 +225,12 @@ impl Monitor {
         // The kernel's own come from the terminal, to its whole foreground group, and the command is in it: once is
         // enough. Only of a hangup the leader of the session is told alone.
         let kernels = info.ssi_code > 0;
-        self.hurried |= matches!(number, libc::SIGTERM | libc::SIGHUP | libc::SIGINT | libc::SIGQUIT);
+        match number {
+            libc::SIGHUP if self.hangup_ignored => {}
+            libc::SIGTERM | libc::SIGHUP => self.hurried = Some(number),
+            libc::SIGINT | libc::SIGQUIT => _ = self.hurried.get_or_insert(number),
+            _ => {}
+        }
         match number {
             // From a write of our own, to a reader that has gone.
             libc::SIGPIPE if info.ssi_pid == getpid().as_raw() as u32 => {}
@@ -277,7 +287,7 @@ impl Monitor {
         // What has been continued since is not stopped any more, and stopping would throw a SIGCONT away that has
         // come meanwhile (signal(7)).
         self.on_signals();
-        if turn == self.turn && self.outcome.is_none() {
+        if turn == self.turn && self.outcome.is_none() && !self.is_late(now()) {
             // What is counted by looking is not counted while this process is stopped, so nothing may run then.
             if self.ceilings.as_ref().and_then(Ceilings::next).is_some() {
                 self.frozen = self.link.send(Message::SignalAll(libc::SIGSTOP)).is_ok();
@@ -313,7 +323,9 @@ impl Monitor {
             [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTSTP];
         // Those that have come were about the command.
         while let Ok(Some(info)) = self.signals.read_signal() {
-            self.hurried |= ENDING.iter().take(4).any(|signal| *signal as u32 == info.ssi_signo);
+            if ENDING.iter().take(4).any(|signal| *signal as u32 == info.ssi_signo) {
+                self.hurried.get_or_insert(info.ssi_signo as i32);
+            }
         }
         let _ = SigSet::from_iter(ENDING).thread_unblock();
     }
@@ -327,19 +339,24 @@ impl Monitor {
     }
 
     /// What the command wrote last. Its reader is waited for as the command itself would have to; one that does not
-    /// read holds up nothing that was ended by force.
-    fn deliver(&mut self, forced: bool) {
-        let Some(output) = &mut self.output else { return };
+    /// read holds up nothing that was ended by force. What cut this short would have ended the command as well.
+    fn deliver(&mut self, forced: bool) -> Option<Outcome> {
+        let output = self.output.as_mut()?;
         output.drain();
-        let mut forced = forced || self.hurried;
+        // An interrupt that the command has handled is no order.
+        let mut order = self.hurried.filter(|number| ![libc::SIGINT, libc::SIGQUIT].contains(number));
         let mut last = now();
         loop {
             if output.turn() {
                 last = now();
             }
-            let at = if forced { Some(last.saturating_add(output::PATIENCE)) } else { self.deadline };
-            if output.is_delivered() || at.is_some_and(|at| at <= now()) {
-                return;
+            let hurry = forced || order.is_some();
+            let at = if hurry { Some(last.saturating_add(output::PATIENCE)) } else { self.deadline };
+            if output.is_delivered() {
+                return None;
+            }
+            if at.is_some_and(|at| at <= now()) {
+                return Some(order.map_or(Outcome::TimedOut, Outcome::Signalled));
             }
             let mut watched = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
             let caller = self.caller.as_ref().and_then(|caller| caller.pidfd.as_ref());
@@ -349,13 +366,16 @@ impl Monitor {
             drop(watched);
             while let Ok(Some(info)) = self.signals.read_signal() {
                 match info.ssi_signo as i32 {
-                    libc::SIGTERM | libc::SIGHUP | libc::SIGINT | libc::SIGQUIT => forced = true,
+                    libc::SIGHUP if self.hangup_ignored => {}
+                    number @ (libc::SIGTERM | libc::SIGHUP | libc::SIGINT | libc::SIGQUIT) => {
+                        order = Some(number);
+                    }
                     number @ (libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => stop(number),
                     _ => {}
                 }
             }
             if self.caller.as_ref().is_some_and(Watched::has_gone) {
-                return;
+                return Some(Outcome::Ended);
             }
         }
     }
@@ -374,9 +394,14 @@ impl Monitor {
         }
     }
 
+    fn is_late(&self, now: Duration) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= now)
+    }
+
     fn on_time(&mut self) {
         let now = now();
-        if self.deadline.is_some_and(|deadline| deadline <= now) {
+        // Who has ended in time is not late for what the kernel takes to clear away.
+        if self.outcome.is_none() && self.is_late(now) {
             self.deadline = None;
             self.timed_out = true;
             let _ = self.link.send(Message::SignalAll(Signal::SIGTERM as i32));
@@ -440,7 +465,10 @@ impl Monitor {
         } else {
             self.outcome.unwrap_or(ended)
         };
-        self.deliver(!matches!(outcome, Outcome::Exited(_)));
+        let by_itself = matches!(outcome, Outcome::Exited(_));
+        if let (Some(cut), true) = (self.deliver(!by_itself), by_itself) {
+            outcome = cut;
+        }
         if let Some((stream, limit)) = self.output.as_ref().and_then(Output::exceeded) {
             output::tell_limit(stream, limit);
             outcome = Outcome::OutputLimit;
@@ -453,12 +481,14 @@ impl Monitor {
     }
 }
 
-/// A SIGCONT at the deadline, since a stopped process has no other way to notice it.
+/// A SIGCONT at the deadline, since a stopped process has no other way to notice it. And again: stopping throws one
+/// away that has just come (signal(7)).
 fn alarm(deadline: Duration) -> Result<Timer> {
     let event = SigEvent::new(SigevNotify::SigevSignal { signal: Signal::SIGCONT, si_value: 0 });
     Timer::new(ClockId::CLOCK_BOOTTIME, event)
         .and_then(|mut timer| {
-            let at = Expiration::OneShot(TimeSpec::from_duration(deadline));
+            let again = TimeSpec::from_duration(Duration::from_secs(1));
+            let at = Expiration::IntervalDelayed(TimeSpec::from_duration(deadline), again);
             timer.set(at, TimerSetTimeFlags::TFD_TIMER_ABSTIME).map(|()| timer)
         })
         .map_err(|errno| Error::step("set the timer", errno))

@@ -106,7 +106,7 @@ fn every_decision_has_its_line() {
             judge(run().command(["true"]).run(), 0, plain);
             judge(run().option("--timeout=1m").shell("exit 3"), 3, &["started", "ended"]);
             judge(
-                run().options(["--timeout=200ms", "--grace=0s"]).shell("sleep 9"),
+                run().options(["--timeout=2s", "--grace=0s"]).shell("sleep 60"),
                 124,
                 &["started", "ended"],
             );
