@@ -384,3 +384,17 @@ fn drop_keyring() -> Result<()> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_private_place_is_laid_to_its_limit_and_nothing_else_is() {
+        let full = || Error::path("write", "/.confine", io::Error::from_raw_os_error(libc::ENOSPC));
+        assert!(lay_to_tmp(full(), Some(4096)).hint().unwrap().contains("--max-tmp 4096"));
+        assert_eq!(lay_to_tmp(full(), None).hint(), None);
+        let denied = Error::step("write", io::Error::from_raw_os_error(libc::EACCES));
+        assert_eq!(lay_to_tmp(denied, Some(4096)).hint(), None);
+    }
+}
