@@ -329,7 +329,7 @@ pub fn promises(policy: &Policy, host: &Host) -> Result<Promises> {
             Outcome::Lacking(_) => {}
         }
     }
-    refuse::lacking(host, &lacking)?;
+    refuse::lacking(policy, host, &lacking)?;
     refuse::options(policy, host)?;
     Ok(Promises { kept, waived })
 }

@@ -25,7 +25,7 @@ pub fn without_broker(policy: &Policy, host: &Host) -> Result<()> {
 }
 
 /// Every promise that is lacking in one message, so that one look says all that must be decided.
-pub fn lacking(host: &Host, lacking: &[(Promise, Lack)]) -> Result<()> {
+pub fn lacking(policy: &Policy, host: &Host, lacking: &[(Promise, Lack)]) -> Result<()> {
     if lacking.is_empty() {
         return Ok(());
     }
@@ -44,19 +44,38 @@ pub fn lacking(host: &Host, lacking: &[(Promise, Lack)]) -> Result<()> {
     if lacking.iter().any(|(_, lack)| lack.why.ends_with(&shared)) {
         message.push_str(&shared);
     }
-    let waivers: Vec<String> = lacking
-        .iter()
-        .filter(|(promise, _)| can_be_waived(*promise))
-        .map(|(promise, _)| format!("--waive {promise}"))
-        .collect();
+    let names: Vec<Promise> = lacking.iter().map(|(promise, _)| *promise).collect();
     let mut hint = hints.join("; ");
-    if waivers.len() == lacking.len() {
+    if names.iter().copied().all(can_be_waived) {
         let or = if hint.is_empty() { "" } else { "; or " };
-        let them = if waivers.len() == 1 { "it" } else { "them" };
-        hint.push_str(&format!("{or}give {them} up with `{}`", waivers.join(" ")));
+        hint.push_str(&format!("{or}{}", giving_up(policy, &names)));
     }
     let error = Error::refused(message);
     Err(if hint.is_empty() { error } else { error.with_hint(hint) })
+}
+
+/// What to change on the line: what is required there cannot be waived there as well.
+fn giving_up(policy: &Policy, lacking: &[Promise]) -> String {
+    let told = |option: &str, promises: &[Promise]| {
+        let words: Vec<String> = promises.iter().map(|promise| format!("{option} {promise}")).collect();
+        format!("`{}`", words.join(" "))
+    };
+    let required: Vec<Promise> =
+        lacking.iter().copied().filter(|promise| policy.require.contains(promise)).collect();
+    let optional = [Promise::PathHiding, Promise::ProcessHiding, Promise::Teardown];
+    let wanted: Vec<Promise> =
+        lacking.iter().copied().filter(|promise| !optional.contains(promise)).collect();
+    let them = |promises: &[Promise]| if promises.len() == 1 { "it" } else { "them" };
+    let waive =
+        |promises: &[Promise]| format!("give {} up with {}", them(promises), told("--waive", promises));
+    if required.is_empty() {
+        return waive(lacking);
+    }
+    let all = policy.require.len() == Promise::ALL.len();
+    let option = if all { "`--strict`".to_owned() } else { told("--require", &required) };
+    let and = if wanted.is_empty() { String::new() } else { format!(" and {}", waive(&wanted)) };
+    let profile = told("--waive", lacking);
+    format!("leave out {option}{and} ({profile} where a profile asks for {})", them(lacking))
 }
 
 /// Without Landlock nothing is left that rules files, and the self-check would find that out.

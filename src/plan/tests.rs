@@ -96,6 +96,34 @@ fn every_lacking_promise_is_told_at_once_with_the_whole_remedy() {
     );
 }
 
+/// A hint that is pasted onto the line must not be refused as well.
+#[test]
+fn what_is_required_is_left_out_and_not_waived() {
+    let hint = |require: &[Promise]| {
+        let mut asked = policy(SECOND_TIER);
+        asked.require = require.iter().copied().collect();
+        decide(&asked, &host(7, missing())).unwrap_err().hint().unwrap().to_owned()
+    };
+    assert!(
+        hint(&[Promise::Teardown])
+            .ends_with("leave out `--require teardown` (`--waive teardown` where a profile asks for it)")
+    );
+    assert!(
+        hint(&Promise::ALL).contains("leave out `--strict` (`--waive path-hiding --waive process-hiding")
+    );
+    let mut asked = policy(&[]);
+    asked.require = [Promise::Teardown, Promise::SocketScope].into();
+    asked.state = None;
+    let error = decide(&asked, &host(7, missing())).unwrap_err();
+    assert!(
+        error.hint().unwrap().contains(
+            "leave out `--require socket-scope --require teardown` and give them up with \
+             `--waive metadata-scope --waive socket-scope`"
+        ),
+        "{error:?}"
+    );
+}
+
 #[test]
 fn a_private_home_without_a_view_needs_a_parent_that_removes_it() {
     let mut asked = policy(SECOND_TIER);
