@@ -256,7 +256,16 @@ fn name_run() -> String {
 }
 
 impl Where {
+    /// Found out now: at the end the command has done its work, and nobody is told how it went.
     fn output() -> Result<Where> {
+        let writable = sys::borrow_with_flags(1)
+            .is_ok_and(|(_, flags)| [libc::O_WRONLY, libc::O_RDWR].contains(&(flags & libc::O_ACCMODE)));
+        if !writable {
+            return Err(Error::usage(
+                "standard output is not open for writing, and --result json goes there",
+            )
+            .with_hint("give it one, or another place with `--status-fd N`"));
+        }
         duplicate(1)
             .map(Where::Output)
             .map_err(|error| Error::step("use standard output for the result", error))

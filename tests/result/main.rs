@@ -100,6 +100,21 @@ fn a_refusal_is_an_object_too_wherever_it_came_from() {
 }
 
 #[test]
+fn without_a_place_for_the_result_nothing_starts() {
+    for_all(|scratch, run, name| {
+        // A closed one is /dev/null by the time that any program of Rust looks.
+        let outcome = run().under(["bash", "-c", "\"$@\" 1</dev/null", "caller"]).shell("touch started");
+        assert_eq!(outcome.code(), Some(125), "{name}: {}", outcome.tell());
+        assert!(outcome.err.contains("standard output is not open for writing"), "{}", outcome.tell());
+        assert!(!scratch.path("w/started").exists(), "{name}");
+        // And it need not be, where the result goes elsewhere.
+        let elsewhere = ["bash", "-c", "\"$@\" 1</dev/null 7>&2", "caller"];
+        let twin = run().under(elsewhere).option("--status-fd=7").shell("exit 3");
+        assert_eq!(twin.code(), Some(3), "{name}: {}", twin.tell());
+    });
+}
+
+#[test]
 fn the_command_cannot_tell_tales() {
     for_all(|_, run, name| {
         // No descriptor but its own three, and what it writes is data.
