@@ -261,9 +261,9 @@ fn what_lies_in_private_places_is_memory_beside_a_kept_tmp() {
         let state = state.to_str().unwrap();
         let before = format!("install -d -m 700 {owner} {state} && {NO_CGROUPS}");
         let options = ["--max-memory", "64M", "--max-tmp", "1G", "--state", state];
-        let fill = |size| format!("head -c {size} /dev/zero >/dev/shm/x; sleep 0.5; echo survived");
-        run(who, &before, &options, &fill("80M")).assert_reached("memory-limit", "--max-memory");
-        run(who, &before, &options, &fill("8M")).assert_survived();
+        let fill = |size, wait| format!("head -c {size} /dev/zero >/dev/shm/x; sleep {wait}; echo survived");
+        run(who, &before, &options, &fill("80M", "15")).assert_reached("memory-limit", "--max-memory");
+        run(who, &before, &options, &fill("8M", "0.5")).assert_survived();
     }
 }
 
@@ -290,9 +290,21 @@ fn what_lies_in_the_private_tmp_is_memory() {
             let options = ["--max-memory", "64M", "--max-tmp", "1G"];
             let fill = |size, wait| format!("head -c {size} /dev/zero >/tmp/x; sleep {wait}; echo survived");
             // Little over the line and at once: nothing of it may pass for what was there before the command.
-            run(who, before, &options, &fill("68M", "5")).assert_reached("memory-limit", "--max-memory");
+            run(who, before, &options, &fill("68M", "15")).assert_reached("memory-limit", "--max-memory");
             run(who, before, &options, &fill("8M", "0.3")).assert_survived();
         }
+    }
+}
+
+/// What threads reserve for their stacks is not memory that they use.
+#[test]
+fn threads_that_use_little_are_no_memory() {
+    let script = "ulimit -s 8192; exec python3 -c 'import threading\n\
+        over = threading.Event()\n\
+        all = [threading.Thread(target=over.wait, daemon=True) for _ in range(100)]\n\
+        [one.start() for one in all]; over.set(); [one.join() for one in all]; print(\"survived\")'";
+    for who in identities() {
+        run(who, NO_CGROUPS, &["--max-memory", "128M"], script).assert_survived();
     }
 }
 
@@ -320,9 +332,9 @@ fn a_limit_too_low_to_start_says_so() {
     }
 }
 
-/// `count` sleeping children beside the shell.
+/// `count` sleeping children beside the shell, all of them at one time on a busy machine as well.
 fn children(count: u32) -> String {
-    format!("i=0; while [ $i -lt {count} ]; do sleep 1 & i=$((i+1)); done; wait; echo survived")
+    format!("i=0; while [ $i -lt {count} ]; do sleep 3 & i=$((i+1)); done; wait; echo survived")
 }
 
 #[test]
@@ -371,10 +383,10 @@ fn a_fork_bomb_leaves_the_host_responsive_and_nothing_behind() {
             std::thread::sleep(Duration::from_millis(500));
             let since = Instant::now();
             assert!(Command::new("true").status().unwrap().success());
-            assert!(since.elapsed() < Duration::from_secs(1));
+            assert!(since.elapsed() < Duration::from_secs(5));
             let ended = start.wait();
             assert!(!ended.stdout.contains("survived"), "{:?}", ended.outcome());
-            assert!(ended.took < Duration::from_secs(10), "{:?}", ended.took);
+            assert!(ended.took < Duration::from_secs(15), "{:?}", ended.took);
             assert_eq!(groups(ended.pid), Vec::<PathBuf>::new());
         }
     }
@@ -406,11 +418,11 @@ fn processor_time_of_children_that_are_gone_counts() {
 fn what_the_workspaces_file_system_loses_is_bounded() {
     for who in identities() {
         let options = ["--max-disk", "8M"];
-        let fill = |size| format!("head -c {size} /dev/zero >x; sleep 0.3; rm x; echo survived");
-        let over = run(who, OWN_DISK, &options, &fill("64M"));
+        let fill = |size, wait| format!("head -c {size} /dev/zero >x; sleep {wait}; rm x; echo survived");
+        let over = run(who, OWN_DISK, &options, &fill("64M", "15"));
         over.assert_reached("disk-limit", "--max-disk");
         assert_eq!(over.ended["mechanism"], "file-system-watch");
-        run(who, OWN_DISK, &options, &fill("4M")).assert_survived();
+        run(who, OWN_DISK, &options, &fill("4M", "0.3")).assert_survived();
     }
 }
 
@@ -475,6 +487,20 @@ fn descriptors_are_bounded_in_each_process() {
         run(who, AS_IS, &options, &hold(60)).assert_survived();
         let over = run(who, AS_IS, &options, &hold(70));
         assert!(!over.stdout.contains("survived") && over.status != Some(0), "{over:?}");
+    }
+}
+
+/// Before the start the reason is what was asked for, not what the kernel made of it.
+#[test]
+fn a_limit_below_what_a_start_takes_is_said_by_its_name() {
+    for who in identities() {
+        let refused = run(who, AS_IS, &["--max-open-files", "3"], "echo survived");
+        assert_eq!((refused.status, refused.stdout.as_str()), (Some(125), ""), "{refused:?}");
+        assert!(refused.stderr.contains("--max-open-files"), "{refused:?}");
+        // What confine puts there itself is more in one home than in another.
+        let little = run(who, AS_IS, &["--max-tmp", "1"], "echo survived");
+        assert!(little.status == Some(0) || little.stderr.contains("--max-tmp 1"), "{little:?}");
+        run(who, AS_IS, &["--max-open-files", "8", "--max-tmp", "256K"], "echo survived").assert_survived();
     }
 }
 

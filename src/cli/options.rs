@@ -224,7 +224,8 @@ pub const RUN: &[Row] = &[
         Value::Number("SIZE"),
         "Most memory of the whole tree, page cache and private /tmp included",
         "Bytes, or K, M, G, T (powers of 1024). Above it the tree is ended. Counted by a control group where one can be \
-         made (version 2, the systemd user manager, version 1), else sampled, without the page cache, every 50 ms.",
+         made (version 2, the systemd user manager, version 1), else sampled, without the page cache, every 50 ms; then \
+         no process can reserve more than twice SIZE and 1G, the stacks of its threads included.",
     ),
     row(
         LIMITS,
@@ -276,7 +277,7 @@ pub const RUN: &[Row] = &[
         "max-open-files",
         Value::Number("N"),
         "Most descriptors that each process may hold",
-        "A limit of each process: the tree as a whole can hold more.",
+        "A limit of each process: the tree as a whole can hold more. At least 8, for the start itself.",
     ),
     row(
         LIMITS,

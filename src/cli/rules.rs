@@ -256,7 +256,7 @@ fn limits(given: &Given) -> Result<Limits> {
         on_output_limit_kill: on_output_limit.unwrap_or_default(),
         cpu: read(given, "max-cpu", values::duration)?,
         file_size: read(given, "max-file-size", values::size_or_zero)?,
-        open_files: read(given, "max-open-files", values::count)?,
+        open_files: read(given, "max-open-files", values::descriptors)?,
         timeout: read(given, "timeout", values::duration)?,
         grace: read(given, "grace", values::duration_or_zero)?,
     };

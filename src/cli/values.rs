@@ -124,6 +124,13 @@ pub fn count(name: &str, word: &OsStr) -> Result<u64> {
     quantity(name, word, quantity::count).and_then(|count| not_zero(name, word, count))
 }
 
+/// Confine's own start takes some, with the limit in force already; a command finds less to be nothing to start with.
+pub fn descriptors(name: &str, word: &OsStr) -> Result<u64> {
+    const START: u64 = 8;
+    let count = count(name, word)?;
+    if count < START { Err(wrong(name, word, format!("a start takes {START}"))) } else { Ok(count) }
+}
+
 pub fn duration(name: &str, word: &OsStr) -> Result<Duration> {
     let time = duration_or_zero(name, word)?;
     if time.is_zero() { Err(wrong(name, word, Invalid::Zero)) } else { Ok(time) }

@@ -14,7 +14,8 @@ const PROCS: u64 = 4096;
 
 /// Beyond twice the memory: RLIMIT_DATA counts what is reserved (since Linux 4.7 private mappings too), thread
 /// stacks above all, and most of that is never touched. It only stops what outruns the sampling.
-const DATA_SLACK: u64 = 128 << 20;
+/// A hundred threads reserve 800 MB and hardly use any.
+const DATA_SLACK: u64 = 1 << 30;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {

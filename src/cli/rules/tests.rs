@@ -39,6 +39,7 @@ fn sizes_times_and_counts_say_what_is_wrong() {
     assert_says("confine -w . --max-procs 0 -- x", &format!("--max-procs '0': {zero} | "));
     assert_says("confine -w . --max-procs 4K -- x", "--max-procs '4K': not a whole number | ");
     assert_says("confine -w . --max-procs -4 -- x", "--max-procs '-4': not a whole number | ");
+    assert_says("confine -w . --max-open-files 7 -- x", "--max-open-files '7': a start takes 8 | ");
 }
 
 #[test]
