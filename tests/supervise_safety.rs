@@ -190,7 +190,7 @@ fn nothing_is_free_when_the_supervisor_is_killed_at_any_moment() {
     let (mut runs, mut started) = (0, 0);
     let end = Instant::now() + Duration::from_secs(30);
     // Some hundreds, and on a slow machine enough to say something.
-    while runs < 40 || Instant::now() < end && runs < 600 {
+    while runs < 100 || Instant::now() < end && runs < 600 {
         let who = [Who::Root, Who::User][runs / 20 % 2];
         let scratch = Scratch::new(who);
         let start = time_to_start(&scratch).as_micros() as u64;
@@ -223,7 +223,7 @@ fn nothing_is_free_when_the_supervisor_is_killed_at_any_moment() {
         }
     }
     println!("{runs} runs, {started} of them with the command started");
-    assert!(runs >= 40 && started > 10, "{runs} runs, {started} started");
+    assert!(started > 10, "{runs} runs, {started} started");
     findings.settle();
 }
 
