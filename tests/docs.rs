@@ -224,6 +224,7 @@ fn the_manual_page_lists_the_steps_in_the_order_of_the_code() {
         "Surroundings::look(",
         "open_roots(",
         "Output::prepare(",
+        "Sampler::of_the_end",
         "Before::look(",
         "Report::new(",
         "ends.attach(",

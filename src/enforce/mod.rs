@@ -37,6 +37,7 @@ use crate::supervise::ceilings::Ceilings;
 use crate::supervise::monitor::Monitor;
 use crate::supervise::output::Output;
 use crate::supervise::result::{Before, Report};
+use crate::supervise::sample::Sampler;
 use crate::supervise::surroundings::Surroundings;
 use crate::supervise::tracer::{self, Judge, Tracer};
 use crate::supervise::{self, Role};
@@ -129,6 +130,8 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
                 }
                 None => None,
             };
+            // Somebody is told what was used.
+            let counter = record.is_kept().then(Sampler::of_the_end).transpose()?;
             let tracing = supervision.trace.map(|how| tracer::pair().map(|ends| (how, ends))).transpose()?;
             match supervise::split(surroundings, namespace)? {
                 Role::Init(before) => {
@@ -139,7 +142,7 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
                     if let Some((_, ends)) = output {
                         ends.attach()?;
                     }
-                    drop(watched);
+                    drop((watched, counter));
                     if let Some(report) = report {
                         record.leave_to_parent(report);
                     }
@@ -158,6 +161,9 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
                     drop((view, target));
                     plan.process.descriptors.iter().copied().for_each(sys::close);
                     let mut monitor = Monitor::new(link, init, namespace, surroundings)?;
+                    if let Some(counter) = counter {
+                        monitor.count(counter);
+                    }
                     if let Some((output, ends)) = output {
                         // Or the end of a stream would never be seen.
                         drop(ends);

@@ -109,7 +109,8 @@ pub struct Ended<'a> {
     /// What ended the command, if a signal did.
     signal: Option<i32>,
     wall_ms: u64,
-    /// Of all that was waited for, by whomever inside, which is all that ended by itself (getrusage(2)).
+    /// Of all that was waited for, by whomever inside, which is all that ended by itself (getrusage(2)); and of the
+    /// rest what it had used when it was ended.
     cpu_ms: Option<Processor>,
     memory: Option<Memory>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,6 +134,7 @@ struct Memory {
 impl<'a> Ended<'a> {
     pub fn new(policy: &'a str, end: &End) -> Ended<'a> {
         let usage = getrusage(UsageWho::RUSAGE_CHILDREN).ok();
+        let spent = end.spent.as_ref();
         let reached = match end.outcome {
             Outcome::Limit(reached) => Some(reached),
             _ => None,
@@ -146,12 +148,13 @@ impl<'a> Ended<'a> {
                 _ => None,
             },
             wall_ms: milliseconds(end.wall),
-            cpu_ms: usage
-                .as_ref()
-                .map(|usage| Processor { user: time(usage.user_time()), system: time(usage.system_time()) }),
-            memory: usage.as_ref().map(|usage| Memory {
-                peak: u64::try_from(usage.max_rss()).unwrap_or(0).saturating_mul(1024),
-                of: "largest-process",
+            cpu_ms: usage.as_ref().map(|usage| Processor {
+                user: time(usage.user_time()).max(spent.map_or(0, |spent| milliseconds(spent.user))),
+                system: time(usage.system_time()).max(spent.map_or(0, |spent| milliseconds(spent.system))),
+            }),
+            memory: usage.as_ref().map(|usage| {
+                let waited = u64::try_from(usage.max_rss()).unwrap_or(0).saturating_mul(1024);
+                Memory { peak: waited.max(spent.map_or(0, |spent| spent.peak)), of: "largest-process" }
             }),
             limit: reached.map(|reached| reached.limit),
             mechanism: reached.map(|reached| reached.mechanism),

@@ -16,7 +16,7 @@ pub mod monitor;
 pub mod output;
 pub mod private;
 pub mod result;
-mod sample;
+pub mod sample;
 mod scrub;
 mod stat;
 pub mod surroundings;

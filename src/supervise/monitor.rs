@@ -19,6 +19,7 @@ use nix::unistd::{Pid, getpid, getsid};
 use super::ceilings::{Ceilings, Reached};
 use super::link::{Link, Message};
 use super::output::{self, Output};
+use super::sample::{Sampler, Spent};
 use super::surroundings::{Surroundings, Watched, now};
 use super::terminal::Terminal;
 use super::tracer::{Told, Tracer};
@@ -61,6 +62,8 @@ pub struct End {
     pub hurried: bool,
     /// What the boundary denied, if the run was traced.
     pub denied: Option<Told>,
+    /// Until it was ended by force, if it was.
+    pub spent: Option<Spent>,
 }
 
 pub struct Monitor {
@@ -95,6 +98,9 @@ pub struct Monitor {
     frozen: bool,
     reached: Option<Reached>,
     tracer: Option<Tracer>,
+    /// Somebody is told what was used.
+    counter: Option<Sampler>,
+    spent: Option<Spent>,
 }
 
 impl Monitor {
@@ -129,11 +135,17 @@ impl Monitor {
             frozen: false,
             reached: None,
             tracer: None,
+            counter: None,
+            spent: None,
         })
     }
 
     pub fn trace(&mut self, tracer: Tracer) {
         self.tracer = Some(tracer);
+    }
+
+    pub fn count(&mut self, counter: Sampler) {
+        self.counter = Some(counter);
     }
 
     pub fn relay(&mut self, output: Output) {
@@ -164,7 +176,7 @@ impl Monitor {
                 self.let_go();
                 let (wall, hurried) = (now().saturating_sub(self.began), self.hurried.is_some());
                 let denied = self.tracer.map(Tracer::into_told);
-                return End { outcome, wall, output: self.output, hurried, denied };
+                return End { outcome, wall, output: self.output, hurried, denied, spent: self.spent };
             }
             let ready = self.wait();
             if ready.caller || self.caller.as_ref().is_some_and(Watched::has_gone) {
@@ -425,6 +437,9 @@ impl Monitor {
     /// Process 1 takes its namespace with it. Where there is none the init has to do the killing, and does it when
     /// the socket closes.
     fn kill_all(&mut self) {
+        if let (Some(mut counter), None) = (self.counter.take(), self.outcome) {
+            self.spent = Some(counter.spent(self.init));
+        }
         self.outcome.get_or_insert(Outcome::Ended);
         if self.namespace {
             let _ = kill(self.init, Signal::SIGKILL);

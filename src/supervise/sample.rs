@@ -17,6 +17,7 @@ use rustix::fs::{
 
 use super::stat::{Clock, Stat, descendants};
 use super::walk::{Shares, Walk};
+use crate::error::{Error, Result};
 use crate::sys;
 
 pub struct Sampler {
@@ -47,6 +48,15 @@ pub struct Use {
     unmapped: u64,
 }
 
+/// What a tree had used when it was ended: of what nobody waits for the kernel keeps no account (getrusage(2)).
+#[derive(Debug, Clone, Copy)]
+pub struct Spent {
+    pub user: Duration,
+    pub system: Duration,
+    /// Resident memory of the largest process, at most.
+    pub peak: u64,
+}
+
 impl Sampler {
     pub fn new(own_tmp: Option<PathBuf>) -> io::Result<Sampler> {
         let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -66,6 +76,11 @@ impl Sampler {
             clock: Clock::new(number(SysconfVar::CLK_TCK, 100)),
             page: number(SysconfVar::PAGE_SIZE, 4096),
         })
+    }
+
+    /// For a look at what was used.
+    pub fn of_the_end() -> Result<Sampler> {
+        Sampler::new(None).map_err(|error| Error::step("count what is used", error))
     }
 
     /// `enough` processes are not looked at one by one any more: that they are too many is known already. `resident`
@@ -96,6 +111,20 @@ impl Sampler {
         }
         found.members = members;
         found
+    }
+
+    /// Just before the end of all of it, which must not wait for long.
+    pub fn spent(&mut self, init: Pid) -> Spent {
+        const SLICE: Duration = Duration::from_millis(20);
+        self.find_inner();
+        let members = self.members(init);
+        let (user, system) = self.clock.accounts(&members);
+        let end = Instant::now() + SLICE;
+        let others = members.iter().filter(|member| member.pid != self.number(init));
+        let peaks = others
+            .take_while(|_| Instant::now() < end)
+            .filter_map(|member| self.status(&member.place(), "VmHWM"));
+        Spent { user, system, peak: peaks.max().unwrap_or(0) }
     }
 
     /// Processes and threads that were there at one moment. Asked when `Use::threads` is over the line: one that ends

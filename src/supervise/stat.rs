@@ -27,6 +27,8 @@ pub struct Stat {
     /// In ticks: this process, and those children that it has waited for.
     own: u64,
     children: u64,
+    /// What of both the kernel did on their behalf.
+    system: u64,
     pub threads: u64,
     start: u64,
     /// In pages.
@@ -47,6 +49,7 @@ impl Stat {
             thread: None,
             own: number(14)? + number(15)?,
             children: number(16)? + number(17)?,
+            system: number(15)? + number(17)?,
             // A zombie still has its number, and counts against a limit of processes.
             threads: number(20)?.max(1),
             start: number(22)?,
@@ -98,7 +101,18 @@ impl Clock {
         }
         self.last = last;
         self.most = self.most.max(accounts).max(self.seen);
-        Duration::from_millis(self.most.saturating_mul(1000) / self.ticks_a_second.max(1))
+        self.time(self.most)
+    }
+
+    /// User and system time in the accounts of these.
+    pub fn accounts(&self, members: &[Stat]) -> (Duration, Duration) {
+        let all: u64 = members.iter().map(|member| member.own + member.children).sum();
+        let system: u64 = members.iter().map(|member| member.system).sum();
+        (self.time(all.saturating_sub(system)), self.time(system))
+    }
+
+    fn time(&self, ticks: u64) -> Duration {
+        Duration::from_millis(ticks.saturating_mul(1000) / self.ticks_a_second.max(1))
     }
 }
 
@@ -107,7 +121,7 @@ mod tests {
     use super::*;
 
     fn stat(pid: i32, parent: i32, own: u64, children: u64) -> Stat {
-        Stat { pid, parent, thread: None, own, children, threads: 1, start: 7, resident: 1 }
+        Stat { pid, parent, thread: None, own, children, system: 0, threads: 1, start: 7, resident: 1 }
     }
 
     #[test]
@@ -121,6 +135,7 @@ mod tests {
             thread: None,
             own: 110,
             children: 150,
+            system: 140,
             threads: 9,
             start: 12345,
             resident: 250,

@@ -162,6 +162,20 @@ fn use_of_time_and_memory_is_told() {
     });
 }
 
+/// Nobody waits for what is killed with its namespace.
+#[test]
+fn what_was_ended_by_force_is_counted_too() {
+    for_all(|_, run, name| {
+        let busy = "import os, signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nb = bytearray(60 << 20)\n\
+            os.fork()\nwhile True: pass";
+        let told = object(&run().option("--max-cpu=600ms").command(["python3", "-c", busy]).run());
+        let number = |value: &Value| value.as_u64().unwrap();
+        let cpu = number(&told["cpu_ms"]["user"]) + number(&told["cpu_ms"]["system"]);
+        assert!((500..10_000).contains(&cpu), "{name}: {told}");
+        assert!((60 << 20..200 << 20).contains(&number(&told["memory"]["peak"])), "{name}: {told}");
+    });
+}
+
 #[test]
 fn with_a_status_descriptor_it_is_the_last_line_there_and_the_streams_go_their_way() {
     let scratch = Scratch::new(Who::Root);
