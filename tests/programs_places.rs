@@ -5,6 +5,7 @@ mod common;
 mod programs;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use common::Run;
 use programs::{for_everyone, need};
@@ -110,5 +111,35 @@ fn paths_of_options_are_read_where_confine_was_started_and_chdir_is_where_the_co
         assert!(scratch.path("w/sub/made").exists());
         let hidden = at(["--workspace", "w/sub", "--chdir", "outside"]);
         assert!(hidden.code() == Some(125) && hidden.err.contains("not visible"), "{}", hidden.tell());
+        assert!(hidden.err.contains("`--chdir w/sub`"), "{}", hidden.tell());
+    });
+}
+
+#[test]
+fn the_hint_of_a_refused_path_can_be_followed() {
+    for_everyone(|scratch| {
+        scratch.file("outside/shown", "shown\n");
+        fs::set_permissions(scratch.path("outside/shown"), fs::Permissions::from_mode(0o444)).unwrap();
+        let at = |option: &str, path: &str| {
+            Run::bare(scratch)
+                .options(["--workspace", "w", option, path])
+                .cwd(scratch.root())
+                .options(["--chdir", "w"])
+                .shell("cat ../outside/shown; echo kept > /tmp/file")
+        };
+        let shown = scratch.path("outside/shown").display().to_string();
+        let refused = at("--rw", "outside/shown");
+        let hint = format!("`--ro {shown}`");
+        assert!(refused.code() == Some(125) && refused.err.contains(&hint), "{}", refused.tell());
+        let twin = at("--ro", &shown);
+        assert!(twin.ok() && twin.out == "shown\n", "{}", twin.tell());
+
+        let refused = at("--state", "outside/deep/state");
+        let hint = format!("hint: mkdir -p {}\n", scratch.path("outside/deep").display());
+        assert!(refused.code() == Some(125) && refused.err.ends_with(&hint), "{}", refused.tell());
+        scratch.dir("outside/deep");
+        let twin = at("--state", "outside/deep/state");
+        assert!(twin.code().is_some_and(|code| code != 125), "{}", twin.tell());
+        assert!(scratch.path("outside/deep/state/tmp/file").exists());
     });
 }

@@ -364,12 +364,12 @@ fn check_writable(roots: &[PathBuf]) -> Result<()> {
         let path = show(root.as_os_str()).to_string();
         let error =
             Error::refused(format!("{path} cannot be written by the identity that the command will have"));
+        let shown = format!("show it with `--read-only` or `--ro {}`", paste(root.as_os_str()));
         return Err(match owner {
-            Ok(owner) if owner != 0 && nix::unistd::geteuid().is_root() => error.with_hint(format!(
-                "as root, run as its owner with `--user {owner}`; or show it with `--read-only` or `--ro {}`",
-                paste(root.as_os_str())
-            )),
-            _ => error.with_hint("show it with `--read-only`"),
+            Ok(owner) if owner != 0 && nix::unistd::geteuid().is_root() => {
+                error.with_hint(format!("as root, run as its owner with `--user {owner}`; or {shown}"))
+            }
+            _ => error.with_hint(shown),
         });
     }
     Ok(())

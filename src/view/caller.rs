@@ -26,6 +26,8 @@ pub struct Caller {
     pub cwd_object: Option<(u64, u64)>,
     /// Where relative paths of options start, whatever `--chdir` says.
     start: PathBuf,
+    /// The first workspace as it was named, for a hint.
+    workspace: Option<PathBuf>,
     pub environment: Vec<(OsString, OsString)>,
     /// Whether what variables name is shown.
     trusts_environment: bool,
@@ -59,6 +61,7 @@ impl Caller {
             entry: None,
             switch: false,
             start: cwd.clone(),
+            workspace: policy.workspaces.first().cloned(),
             cwd,
             cwd_object: Some((here.dev(), here.ino())),
             environment,
@@ -109,8 +112,14 @@ impl Caller {
     /// For a working directory that the command would not see.
     pub fn outside_view(&self) -> Error {
         let path = crate::error::show(self.cwd.as_os_str());
-        Error::refused(format!("the working directory {path} is not visible inside"))
-            .with_hint("start in the workspace: `--chdir WORKSPACE`")
+        let error = Error::refused(format!("the working directory {path} is not visible inside"));
+        match &self.workspace {
+            Some(workspace) => error.with_hint(format!(
+                "start in the workspace: `--chdir {}`",
+                crate::error::paste(workspace.as_os_str())
+            )),
+            None => error,
+        }
     }
 
     pub fn variable(&self, name: &str) -> Option<&OsStr> {

@@ -132,10 +132,18 @@ fn add_state(
             if caller.switch { lchown(path, Some(caller.uid), Some(caller.gid)) } else { Ok(()) }
         });
         match made {
-            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-                Err(Error::path("create the state directory", path, error))
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => {
+                let above = path.parent().filter(|above| !above.exists());
+                let error = Error::path("create the state directory", path, error);
+                Err(match above {
+                    Some(above) => {
+                        error.with_hint(format!("mkdir -p {}", crate::error::paste(above.as_os_str())))
+                    }
+                    None => error,
+                })
             }
-            _ => Ok(()),
+            Ok(()) => Ok(()),
         }
     };
     private(&path)?;
