@@ -145,11 +145,14 @@ fn the_index_of_the_documents_names_every_page() {
 #[test]
 fn mandoc_finds_nothing_wrong() {
     for page in pages() {
-        // Not -W style: it looks for the pages of SEE ALSO on this machine.
-        let output = Command::new("mandoc").args(["-T", "lint", "-W", "warning"]).arg(&page).output();
+        let output = Command::new("mandoc").args(["-T", "lint"]).arg(&page).output();
         let output = output.expect("mandoc, which tests/packages lists");
-        assert_eq!(String::from_utf8_lossy(&output.stdout), "");
-        assert!(output.status.success());
+        let said = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+        // What is about the pages that this machine has, and not about this one.
+        let elsewhere = ["outdated mandoc.db lacks ", "referenced manual not found: "];
+        let found: Vec<&str> =
+            said.lines().filter(|line| !elsewhere.iter().any(|words| line.contains(words))).collect();
+        assert!(found.is_empty(), "{}: {found:#?}", page.display());
     }
 }
 
