@@ -45,6 +45,16 @@ fn the_attempts_made_now_come_out_as_the_table_says() {
     std::fs::remove_dir_all(programs).unwrap();
 }
 
+#[test]
+fn the_readme_shows_the_same_table_without_its_first_column() {
+    let readme = include_str!("../README.md").split("\n## Comparison\n").nth(1).unwrap();
+    let shown = columns(readme.split("\n## ").next().unwrap());
+    let mut written =
+        columns(PAGE.split("<!-- table -->").nth(1).unwrap().split("<!-- end -->").next().unwrap());
+    assert!(written.remove("nothing").is_some() && written.len() > 5);
+    assert_eq!(shown, written);
+}
+
 /// Where another user can read.
 fn tempdir() -> std::path::PathBuf {
     let directory = std::path::PathBuf::from(format!("/tmp/confine-comparison-{}", std::process::id()));

@@ -128,8 +128,12 @@ fn the_readme_has_every_subcommand() {
             .filter(|name| of_a_run.iter().all(|arg| arg.get_long() != Some(name)))
             .collect();
         let end = |c: char| !c.is_ascii_lowercase() && c != '-';
-        let shown: BTreeSet<&str> =
-            row.split("--").skip(1).filter_map(|rest| rest.split(end).next()).filter(|name| !name.is_empty()).collect();
+        let shown: BTreeSet<&str> = row
+            .split("--")
+            .skip(1)
+            .filter_map(|rest| rest.split(end).next())
+            .filter(|name| !name.is_empty())
+            .collect();
         assert_eq!(shown, own, "{row}");
     }
 }
