@@ -139,6 +139,17 @@ fn the_readme_has_every_subcommand() {
 }
 
 #[test]
+fn the_statuses_of_every_subcommand_are_told() {
+    let page = include_str!("../docs/reference/exit-status.md");
+    for sub in cli::command().get_subcommands() {
+        let told = page
+            .lines()
+            .any(|line| line.trim_start_matches("| ").starts_with(&format!("`confine {}", sub.get_name())));
+        assert!(told, "docs/reference/exit-status.md does not tell of {}", sub.get_name());
+    }
+}
+
+#[test]
 fn the_manual_page_has_every_option_in_the_order_of_the_help() {
     let text = section(MANUAL, ".Sh OPTIONS", ".Sh");
     let own = ["-h, --help", "-V, --version"];
