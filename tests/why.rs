@@ -452,7 +452,7 @@ fn told(scratch: &Scratch, options: &[&str], subject: &str) -> String {
         vec![scratch.confine().into(), "why".into(), "-w".into(), scratch.workspace().into()];
     line.extend(options.iter().map(OsString::from));
     line.push(subject.into());
-    let outcome = Run::plain(scratch).command(line).run();
+    let outcome = Run::plain(scratch).env("TOKEN", "do-not-tell").command(line).run();
     assert!(outcome.ok() && outcome.err.is_empty(), "{}", outcome.tell());
     outcome.out
 }
@@ -493,6 +493,8 @@ fn each_answer_names_its_rule_and_the_option_that_changes_it() {
             (&[], "/proc/version", "table", None, None, false),
             (&[], "TOKEN=", "default", None, Some("--env TOKEN"), true),
             (&["--env", "TOKEN"], "TOKEN=", "option", Some("--env TOKEN"), None, false),
+            (&[], "OTHER_TOKEN=", "default", None, Some("--env-file FILE"), true),
+            (&[], "OTHER=", "default", None, Some("--env OTHER=VALUE"), false),
             (&[], "PATH=", "table", None, None, false),
             (&[], "CONFINE_NOTE=", "table", None, None, false),
             (&[], "NO_COLOR=", "table", None, Some("--env NO_COLOR"), false),

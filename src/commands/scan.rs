@@ -67,7 +67,8 @@ fn as_text(report: &Report, outcome: &Outcome, separate: bool) -> String {
         lines.push(format!("not separated {}: {reason}", show(path.as_os_str())));
     }
     if separate {
-        lines.push(format!("{} names separated", outcome.separated));
+        let names = if outcome.separated == 1 { "name" } else { "names" };
+        lines.push(format!("{} {names} separated", outcome.separated));
     }
     lines.push(format!(
         "{} entries in {} directories, {} aliases, {:.1} ms",

@@ -53,7 +53,10 @@ fn prose(report: &Report<'_>) -> String {
         return format!("broken at line {line}: {reason}\n");
     }
     let mut text = match (&chain.first_time, &chain.last_time) {
-        (Some(first), Some(last)) => format!("{} lines from {first} to {last}", chain.lines),
+        (Some(first), Some(last)) => {
+            let lines = if chain.lines == 1 { "line" } else { "lines" };
+            format!("{} {lines} from {first} to {last}", chain.lines)
+        }
         _ => "0 lines".to_owned(),
     };
     if chain.repaired > 0 {

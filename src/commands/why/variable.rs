@@ -63,7 +63,12 @@ pub fn judge(subject: &OsStr, name: &OsStr, composed: &Composed, in_caller: bool
     answer.passed = Some(passed);
     answer.rule = Rule { from, text, option, ..Rule::default() };
     if !passed && !reserved(name) {
-        let option = if in_caller { format!("--env {shown}") } else { format!("--env {shown}=VALUE") };
+        let option = match in_caller {
+            true => format!("--env {shown}"),
+            // Other users read the command line.
+            false if is_secret(name) => "--env-file FILE".to_owned(),
+            false => format!("--env {shown}=VALUE"),
+        };
         answer.suggest(option, danger(name));
     } else if passed
         && given != Some(&Given::Fixed)
@@ -102,6 +107,10 @@ fn danger(name: &OsStr) -> Option<String> {
     if let Some((_, reason)) = leads {
         return Some((*reason).to_owned());
     }
-    let secret = SECRETS.iter().any(|word| upper.contains(word));
-    secret.then(|| "its name says that it is a credential".to_owned())
+    is_secret(name).then(|| "its name says that it is a credential".to_owned())
+}
+
+fn is_secret(name: &OsStr) -> bool {
+    let upper = name.to_string_lossy().to_ascii_uppercase();
+    SECRETS.iter().any(|word| upper.contains(word))
 }
