@@ -40,6 +40,42 @@ fn the_licences_of_all_crates_are_those_that_are_built_in() {
     passes(&["packaging/crates", "licences", "--check"]);
 }
 
+/// A package says every licence that is in it; Debian's record names the crates that have another than most.
+#[test]
+fn every_licence_of_a_crate_is_one_of_the_package() {
+    let read = |name: &str| fs::read_to_string(Path::new(ROOT).join(name)).unwrap();
+    let list = read("THIRD-PARTY-LICENSES");
+    let crates: Vec<(&str, &str)> = list
+        .lines()
+        .filter_map(|line| line.strip_prefix("- ")?.split_once(": "))
+        .map(|(name, licence)| (name.split(' ').next().unwrap(), licence.trim_end_matches(", at build time")))
+        .collect();
+    assert!(crates.len() > 20 && crates.iter().any(|(_, licence)| *licence != "MIT"));
+    let debian = read("packaging/debian/copyright");
+    for (recipe, field) in
+        [("packaging/rpm/confine.spec", "License:"), ("packaging/alpine/APKBUILD", "license=")]
+    {
+        let text = read(recipe);
+        let expression = text.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+        let said: Vec<&str> = expression.trim().trim_matches('"').split(" AND ").collect();
+        for (name, licence) in &crates {
+            for licence in licence.split(" and ") {
+                assert!(said.contains(&licence), "{recipe}: {name} is under {licence}");
+            }
+        }
+    }
+    for (name, licence) in &crates {
+        let stanza = debian.split("\n\n").find(|part| part.starts_with(&format!("Files: vendor/{name}-*\n")));
+        let wanted = format!("\nLicense: {}", licence.replace("MIT", "Expat"));
+        let stanza = match *licence {
+            "MIT" => debian.split("\n\n").find(|part| part.starts_with("Files: vendor/*\n")),
+            _ => stanza,
+        };
+        let said = stanza.unwrap_or_else(|| panic!("debian/copyright has no word about {name}: {licence}"));
+        assert!(said.contains(&wanted), "{name} is under {licence}: {said}");
+    }
+}
+
 #[test]
 fn every_crate_has_a_reason_and_its_count_of_unsafe() {
     passes(&["packaging/crates", "tables", "--check"]);
