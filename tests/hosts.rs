@@ -472,6 +472,26 @@ fn a_state_directory_that_leads_into_the_workspace_is_refused() {
 }
 
 #[test]
+fn what_the_note_says_of_shared_memory_is_what_comes() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        let lock = "python3 -c 'import multiprocessing; multiprocessing.Lock()'";
+        let made = format!("{lock} 2>&1 | tail -1; ipcmk --shmem 64 2>&1; tr -s '\\n ' '  ' < $CONFINE_NOTE");
+        let outcome = poor(&scratch).shell(&made);
+        for wanted in [
+            "PermissionError: [Errno 13]",
+            "failed: Function not implemented",
+            "System V IPC and POSIX message queues give ENOSYS",
+            "POSIX semaphores and shared memory EACCES",
+        ] {
+            assert!(outcome.out.contains(wanted), "{who:?} {wanted}: {}", outcome.tell());
+        }
+        let twin = Run::confined(&scratch).shell(format!("{lock} && ipcmk --shmem 64 && cat $CONFINE_NOTE"));
+        assert!(twin.ok() && !twin.out.contains("System V IPC"), "{who:?}: {}", twin.tell());
+    }
+}
+
+#[test]
 fn a_working_directory_that_is_not_granted_is_refused() {
     for who in EVERYONE {
         let scratch = scratch(who);

@@ -257,7 +257,10 @@ fn processes(note: &mut Lines, plan: &Plan) {
         "  io_uring, clone3 and other new calls give ENOSYS (Function not implemented); callers fall back",
     );
     if !plan.process.seccomp.sysv_ipc {
-        note.line("  System V and POSIX message queues, semaphores and shared memory give EPERM; use files or pipes");
+        note.line("  System V IPC and POSIX message queues give ENOSYS (Function not implemented), POSIX semaphores and");
+        note.line(
+            "    shared memory EACCES: no multiprocessing locks, no PostgreSQL; use files, pipes or threads",
+        );
     }
     note.line("  signing with gpg or ssh keys is not possible: keys and agents are outside");
 }
