@@ -80,9 +80,21 @@ impl Record {
                 place.judge_by_names(policy)?;
                 place.open()
             });
+            let opened = opened.map_err(|error| policy.told_of("audit", error));
             record.audit = Some(opened.inspect_err(|error| record.refused(error))?);
         }
         Ok(record)
+    }
+
+    /// What a run would say of its audit record, for whoever only asks. Before ids are mapped: owners are checked.
+    pub fn foresee(policy: &Policy) -> Result<()> {
+        let Some(file) = &policy.audit else { return Ok(()) };
+        Place::find(file)
+            .and_then(|place| {
+                place.judge_by_names(policy)?;
+                place.foresee()
+            })
+            .map_err(|error| policy.told_of("audit", error))
     }
 
     /// With the result, if one is asked for.
@@ -126,6 +138,7 @@ impl Record {
             // Only asked about.
             None => policy.audit.as_ref().map_or(Ok(()), |file| Place::find(file)?.judge(view)),
         }
+        .map_err(|error| policy.told_of("audit", error))
         .inspect_err(|_| self.audit = None)
     }
 

@@ -210,7 +210,7 @@ const STEPS: &[(&str, &str)] = &[
     ("supervise::init::become_init(", "With a parent: fork once more"),
     ("limits::apply(", "Set the resource limits"),
     ("credentials::apply(", "Set no_new_privs"),
-    ("check_writable(", "Check that the writable roots can be written"),
+    ("writable::check(", "Check that the writable roots can be written"),
     ("landlock::apply(", "Apply the Landlock rules"),
     ("drop_keyring(", "Start a new session keyring"),
     ("descriptors::close_above_on_exec(", "Mark every descriptor"),

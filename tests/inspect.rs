@@ -6,6 +6,7 @@ mod common;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::net::UnixListener;
 
 use common::victim::Victim;
@@ -205,6 +206,74 @@ fn explain_tells_the_refusal_that_a_run_would_meet() {
             )
         );
     }
+}
+
+#[test]
+fn what_stops_a_run_at_its_last_steps_is_told_by_explain_and_why() {
+    const STRANGER: u32 = 54399;
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        for namespaces in ["auto", "off"] {
+            let scratch = Scratch::new(who);
+            scratch.dir("tools/bin");
+            scratch.file("outside/open", "");
+            fs::set_permissions(scratch.path("outside/open"), fs::Permissions::from_mode(0o666)).unwrap();
+            scratch.dir("outside/record");
+            chown(scratch.dir("outside/strange"), Some(STRANGER), Some(STRANGER)).unwrap();
+            let path = format!("{}:/usr/bin:/bin", scratch.path("tools/bin").display());
+            let whole = ["explain", "why", ""];
+            for (cwd, option, value, starts) in [
+                ("w", "", "", true),
+                ("outside", "", "", false),
+                (".", "", "", false),
+                // The workspace is where the command starts, wherever confine does.
+                ("outside", "--chdir", "w", true),
+                // On PATH, and so seen by every command.
+                ("w", "--state", "tools/state", false),
+                ("w", "--state", "tools/bin/state", false),
+                ("w", "--state", "outside/none/state", false),
+                ("w", "--state", "outside/state", true),
+                ("w", "--audit", "outside/none/record", false),
+                ("w", "--audit", "outside/record", false),
+                ("w", "--audit", "outside/open", false),
+                ("w", "--audit", "outside/audit", true),
+                ("w", "--rw", "outside/strange", false),
+                ("w", "--ro", "outside/strange", true),
+            ] {
+                let [explained, asked, run] = whole.map(|command| {
+                    let mut line: Vec<OsString> = vec![scratch.confine().into()];
+                    line.extend((!command.is_empty()).then(|| command.into()));
+                    line.extend(["--namespaces", namespaces, "-w"].map(OsString::from));
+                    line.push(scratch.workspace().into());
+                    if !option.is_empty() {
+                        line.extend([option.into(), scratch.path(value).into()]);
+                    }
+                    line.extend(
+                        if command == "why" { ["--", "/usr"] } else { ["--", "true"] }.map(OsString::from),
+                    );
+                    Run::plain(&scratch).cwd(scratch.path(cwd)).env("PATH", &path).command(line).run()
+                });
+                let case = format!("{who:?} {namespaces}: in {cwd} {option} {value}");
+                findings.claim(run.code() == Some(if starts { 0 } else { 125 }), || {
+                    format!("{case}: run: {}", run.tell())
+                });
+                findings.claim((explained.code(), &explained.err) == (run.code(), &run.err), || {
+                    format!("{case}: explain: {} run: {}", explained.tell(), run.tell())
+                });
+                let message = run.err.lines().next().unwrap_or_default().replace("confine: ", "");
+                let told = match asked.code() {
+                    Some(0) => asked.out.starts_with(&format!("such a run does not start: {message}\n")),
+                    _ => asked.err == run.err,
+                };
+                findings
+                    .claim(told != starts, || format!("{case}: why: {} run: {}", asked.tell(), run.tell()));
+                if !starts && option == "--state" {
+                    findings.claim(!scratch.path(value).exists(), || format!("{case}: it was made"));
+                }
+            }
+        }
+    }
+    findings.settle();
 }
 
 /// The status lines of a run with these options, in the workspace.

@@ -277,6 +277,19 @@ fn a_bad_file_stops_the_run_with_file_line_key_and_what_is_near() {
         ("never-waive = ['alias-free']\n", &["administrator"]),
         ("fd = [3]\n", &["belongs on the command line"]),
         ("ro = ['../x']\n", &["neither absolute nor below"]),
+        // What only the host can say.
+        ("\nro = ['/usr',\n'/nonesuch']\n", &["/mine.toml'), line 3: ro '/nonesuch': no such file"]),
+        ("rw = ['/usr']\n", &["line 1: rw: '/usr' is a directory of the system"]),
+        ("\nhide = ['/proc']\n", &["line 2: hide '/proc': no command"]),
+        ("seal = ['/etc/passwd']\n", &["line 1: seal '/etc/passwd': not a directory"]),
+        ("workspace = ['/nonesuch']\n", &["line 1: workspace '/nonesuch': no such file"]),
+        ("workspace = ['/']\n", &["line 1: workspace: '/' contains"]),
+        ("chdir = '/nonesuch'\n", &["line 1: chdir: cannot enter '/nonesuch'"]),
+        ("env-file = ['/nonesuch']\n", &["line 1: env-file: cannot read environment file '/nonesuch'"]),
+        ("state = '/nonesuch/a'\n", &["line 1: state: cannot create the state directory '/nonesuch/a'"]),
+        ("state = '/etc/confine'\n", &["line 1: state '/etc/confine' lies in '/etc'"]),
+        ("audit = '/nonesuch/a'\n", &["line 1: audit: cannot open audit record '/nonesuch/a'"]),
+        ("user = '1'\n", &["line 1: user is for root"]),
         ("profile = 'mine'\n", &["is based on itself"]),
     ] {
         scratch.profile("mine", text);

@@ -9,6 +9,7 @@ use super::run::{self, Prepared};
 use crate::cli::Invocation;
 use crate::enforce::limits::What;
 use crate::enforce::seccomp::Inet;
+use crate::enforce::{credentials, writable};
 use crate::error::{Error, Result, Told, paste, show};
 use crate::plan::{Ceilings, JSON_VERSION, Namespace, Plan};
 use crate::policy::{Origin, Policy, Setting};
@@ -25,9 +26,13 @@ pub fn run(invocation: &Invocation, json: bool) -> Result<Explained> {
     let policy = &invocation.policy;
     let mut record = Record::open(policy.status_fd)?;
     let mut timings = Timings::new(policy.timings);
-    let prepared = run::enter(policy, &mut timings).and_then(|entered| {
+    let entered = Record::foresee(policy).and_then(|()| run::enter(policy, &mut timings));
+    let prepared = entered.and_then(|entered| {
         let prepared = entered.prepare(policy, Purpose::Explain, &mut timings)?;
         record.judge(&prepared.view, policy)?;
+        // Nothing else is done with the identity that is given up here.
+        credentials::apply(&prepared.plan.process)?;
+        writable::foresee(&prepared.view, prepared.plan.has(Namespace::Mount))?;
         Ok(prepared)
     });
     timings.print();

@@ -78,13 +78,13 @@ pub fn enter(policy: &Policy, timings: &mut Timings) -> Result<Entered> {
     let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
     let mut caller = Caller::look(policy, uid, gid, standard)?;
     if let Some(directory) = &policy.chdir {
-        caller.enter(directory)?;
+        caller.enter(directory).map_err(|error| policy.told_of("chdir", error))?;
     }
     standard::let_terminal_go(&caller.standard);
     timings.mark("caller");
     let mut host = Host::enter(policy.namespaces, uid, gid)?;
     if policy.user.is_some() && host.uid != 0 {
-        return Err(Error::refused("--user is for root"));
+        return Err(policy.told_of("user", Error::refused("--user is for root")));
     }
     if policy.network.listen != Listen::None || policy.network.grants_loopback() {
         host.look_for_broker();
@@ -128,29 +128,39 @@ impl Entered {
     pub fn prepare(self, policy: &Policy, purpose: Purpose, timings: &mut Timings) -> Result<Prepared> {
         let Entered { mut caller, host, files } = self;
         let own_state = match policy.state_auto {
-            true => Some(Policy { state: Some(state::of_workspace(policy, &caller)?), ..policy.clone() }),
+            true => {
+                let state = state::of_workspace(policy, &caller);
+                let state = state.map_err(|error| policy.told_of("state", error))?;
+                Some(Policy { state: Some(state), ..policy.clone() })
+            }
             false => None,
         };
         let policy = own_state.as_ref().unwrap_or(policy);
         // Before anything is looked through or made.
         let promises = plan::promises(policy, &host)?;
-        let view = View::resolve(policy, &caller, &host, purpose)?;
+        let mut view = View::resolve(policy, &caller, &host, purpose)?;
         if policy.no_workspace && policy.chdir.is_none() {
             caller.start_at_home(&view.home);
         }
         timings.mark("view");
         let never = if files.found.is_empty() { Vec::new() } else { Never::all(policy)? };
         for (file, traced) in &files.found {
-            view.refuse_planted("--env-file", file, &traced.links)?;
+            let told = |error| policy.told("env-file", file, error);
+            view.refuse_planted("--env-file", file, &traced.links).map_err(told)?;
             for never in &never {
-                never.refuse_file("--env-file", file, &traced.path)?;
+                never.refuse_file("--env-file", file, &traced.path).map_err(told)?;
             }
         }
         let environment = compose(policy, &caller, &view, &host, &files.pairs);
         let names = environment.pairs.iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
         let plan = Plan::decide(policy, &view, &host, (caller.uid, caller.gid), names, promises)?;
-        if !host.namespaces() && caller.cwd_object.is_some() && !view.shows(&caller.cwd) {
-            return Err(caller.outside_view());
+        // Of a view of its own a run asks the kernel, once it is in there.
+        let asks_kernel = purpose == Purpose::Run && host.namespaces();
+        if !asks_kernel && caller.cwd_object.is_some() && !view.keeps_identity(&caller.cwd) {
+            match purpose {
+                Purpose::Ask => _ = view.refusal.get_or_insert(caller.outside_view()),
+                Purpose::Run | Purpose::Explain => return Err(caller.outside_view()),
+            }
         }
         timings.mark("plan");
         Ok(Prepared { plan, view, caller, environment, cgroup: host.cgroup })
@@ -233,13 +243,14 @@ struct EnvFiles {
 fn read_env_files(policy: &Policy) -> Result<EnvFiles> {
     let mut read = EnvFiles::default();
     for file in &policy.environment.files {
+        let told = |error| policy.told("env-file", file, error);
         if by_number(file).is_some() {
-            read.pairs.extend(env_file::read(file)?);
+            read.pairs.extend(env_file::read(file).map_err(told)?);
             continue;
         }
-        let cannot = |error| Error::path("read environment file", file, error);
+        let cannot = |error| told(Error::path("read environment file", file, error));
         let traced = std::path::absolute(file).and_then(|path| trace(&path)).map_err(cannot)?;
-        read.pairs.extend(env_file::read_open(file, &traced.fd)?);
+        read.pairs.extend(env_file::read_open(file, &traced.fd).map_err(told)?);
         read.found.push((file.clone(), traced));
     }
     Ok(read)

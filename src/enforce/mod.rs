@@ -17,6 +17,7 @@ pub mod seccomp;
 pub mod self_check;
 pub mod standard;
 pub mod veil;
+pub mod writable;
 
 use std::fs;
 use std::io::{self, Write};
@@ -27,7 +28,7 @@ use nix::unistd::Pid;
 use rustix::thread::CapabilitySet;
 
 use crate::enforce::seccomp::Inet;
-use crate::error::{Error, Result, paste, show};
+use crate::error::{Error, Result};
 use crate::plan::note::Note;
 use crate::plan::{Namespace, Plan};
 use crate::policy::Git;
@@ -84,7 +85,7 @@ fn lay_to_tmp(error: Error, limit: Option<u64>) -> Error {
 
 fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
     let Run { plan, view, caller, cgroup, target, note, mut timings, parent, git, .. } = run;
-    let writable = writable_roots(&view);
+    let writable = writable::roots(&view);
     let viewed = plan.has(Namespace::Mount);
 
     raise_oom_score();
@@ -242,7 +243,7 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
     // After unshare, or the limit of processes would count the host's.
     limits::apply(&plan.process.limits, plan.supervision.is_some())?;
     let emptied = credentials::apply(&plan.process)?;
-    check_writable(&writable)?;
+    writable::check(&writable)?;
     timings.mark("credentials");
     // After the mounts: a landlocked process may not mount.
     landlock::apply(&plan.world.ruleset, &grants, &handed)?;
@@ -312,14 +313,7 @@ fn open_roots(view: &View) -> Result<Vec<OwnedFd>> {
         openat(CWD, &path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
             .map_err(|errno| Error::path("open", path, errno))
     };
-    writable_roots(view).into_iter().map(open).collect()
-}
-
-fn writable_roots(view: &View) -> Vec<PathBuf> {
-    view.places()
-        .filter(|place| place.access == Access::Write && place.backing == Backing::Bind)
-        .map(|place| place.path.clone())
-        .collect()
+    writable::roots(view).into_iter().map(open).collect()
 }
 
 /// A directory of the private tmpfs: `--state` has /tmp elsewhere.
@@ -351,28 +345,6 @@ fn enter_directory(caller: &Caller) -> Result<()> {
     let here = fs::metadata(".").map_err(|error| Error::path("look at", ".", error))?;
     let same = caller.cwd_object.is_none_or(|object| object == (here.dev(), here.ino()));
     if same { Ok(()) } else { Err(caller.outside_view()) }
-}
-
-/// With the command's own identity, which for root has no capability to override a mode any more.
-fn check_writable(roots: &[PathBuf]) -> Result<()> {
-    use rustix::fs::{Access as Mode, AtFlags, CWD, accessat};
-    for root in roots {
-        if accessat(CWD, root, Mode::WRITE_OK, AtFlags::EACCESS).is_ok() {
-            continue;
-        }
-        let owner = fs::metadata(root).map(|found| std::os::unix::fs::MetadataExt::uid(&found));
-        let path = show(root.as_os_str()).to_string();
-        let error =
-            Error::refused(format!("{path} cannot be written by the identity that the command will have"));
-        let shown = format!("show it with `--read-only` or `--ro {}`", paste(root.as_os_str()));
-        return Err(match owner {
-            Ok(owner) if owner != 0 && nix::unistd::geteuid().is_root() => {
-                error.with_hint(format!("as root, run as its owner with `--user {owner}`; or {shown}"))
-            }
-            _ => error.with_hint(shown),
-        });
-    }
-    Ok(())
 }
 
 /// Containers forbid keyctl(2), and a user has a quota of keys: the seccomp filter keeps every keyring out of

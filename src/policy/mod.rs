@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 pub use origin::{Origin, Setting};
 pub use promise::Promise;
 
+use crate::error::Error;
 use crate::view::caller::PasswdEntry;
 
 /// Everything a run was asked for, as it was asked: paths are not resolved and nothing has been looked up.
@@ -82,6 +83,22 @@ impl Policy {
     /// Who gave this option, whatever its value.
     pub fn asked(&self, option: &str) -> Option<&Setting> {
         self.settings.iter().find(|setting| setting.option == option)
+    }
+
+    /// A message about the value of an option that has one, in the terms of where that was said.
+    pub fn told_of(&self, option: &str, error: Error) -> Error {
+        match self.asked(option) {
+            Some(setting) => setting.told(error),
+            None => error,
+        }
+    }
+
+    /// A message about this value of this option, in the terms of where that was said.
+    pub fn told(&self, option: &str, value: impl AsRef<OsStr>, error: Error) -> Error {
+        match self.setting(option, value) {
+            Some(setting) => setting.told(error),
+            None => error,
+        }
     }
 }
 

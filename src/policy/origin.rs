@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::error::show;
+use crate::error::{Error, show};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Origin {
@@ -74,6 +74,25 @@ impl Origin {
     pub fn is_file(&self) -> bool {
         matches!(self, Origin::File { .. })
     }
+
+    /// A message about what this key says, in the terms of where it stands: with file and line, and with the key. The
+    /// hint is what a command line would say.
+    pub fn told(&self, key: &str, error: Error) -> Error {
+        if !self.is_file() {
+            return error;
+        }
+        let text = error.to_string();
+        let bare = text.strip_prefix("--").unwrap_or(&text).replace(" and --", " and ");
+        let named = bare.starts_with(key) || text.contains(&format!("--{key}"));
+        let told = match named {
+            true => Error::usage(format!("{self}: {bare}")),
+            false => Error::usage(format!("{self}: {key}: {bare}")),
+        };
+        match error.hint() {
+            Some(hint) => told.with_hint(hint),
+            None => told,
+        }
+    }
 }
 
 /// One word of an option that is in effect: a nearer layer has not said otherwise.
@@ -91,5 +110,9 @@ pub struct Setting {
 impl Setting {
     pub fn is(&self, option: &str, value: &OsStr) -> bool {
         self.option == option && self.value == value
+    }
+
+    pub fn told(&self, error: Error) -> Error {
+        self.origin.told(self.option, error)
     }
 }

@@ -112,6 +112,16 @@ impl Place {
         Ok(())
     }
 
+    /// What opening it would meet; nothing is made.
+    pub fn foresee(self) -> Result<()> {
+        use rustix::fs::{Access, AtFlags, accessat};
+        if self.find_open()?.is_some() {
+            return Ok(());
+        }
+        accessat(&self.directory, c".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
+            .map_err(|errno| open_error(&self.named, errno.into()))
+    }
+
     fn within(&self, root: &Path) -> Error {
         refuse(&self.named, &format!("lies in {}, where the command may write", show(root.as_os_str())))
             .with_hint("name a file outside what the command may change")

@@ -14,20 +14,24 @@ pub fn hide(view: &mut View, hidden: Vec<Asked>, mounts: bool) -> Result<()> {
     let table = if hidden.is_empty() { None } else { Some(Mounts::read()?) };
     for Asked { root, option, links, by, .. } in hidden {
         view.links(links, Origin::Option);
-        view.asked_by.extend(by.map(|(origin, _)| (root.path.clone(), origin)));
         // By another mount it would be seen all the same. The root itself cannot be hidden.
         let others = table.iter().flat_map(|table| table.other_ways(&root.path, &root.fd));
         let others: Vec<_> = others.filter(|other| other.path != Path::new("/")).collect();
         if others.iter().map(|other| &other.path).chain([&root.path]).any(|path| holds_kept(view, path)) {
             let path = show(root.path.as_os_str());
-            return Err(Error::usage(format!("{option} {path} would hide what --state keeps"))
-                .with_hint("leave out one of the two"));
+            let error = Error::usage(format!("{option} {path} would hide what --state keeps"))
+                .with_hint("leave out one of the two");
+            return Err(match by {
+                Some((origin, _)) => origin.told("hide", error),
+                None => error,
+            });
         }
         for other in others {
             refuse_shown(view, &root.path, &other.path)?;
             let reason = format!("the same as what {option} hides");
             cover(view, other.is_dir(), other.path, false, &reason);
         }
+        view.asked_by.extend(by.map(|(origin, _)| (root.path.clone(), origin)));
         cover(view, root.directory, root.path, false, &format!("asked for by {option}"));
     }
     if mounts { refuse_below_hidden(view) } else { Ok(()) }

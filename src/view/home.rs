@@ -77,23 +77,24 @@ pub fn add(
     // Tools are found at the real HOME wherever the command's own is.
     let listing = (policy.toolchains && !inside_root).then(|| Listing::of(&home));
     let tools = listing.as_ref().map_or_else(Vec::new, |listing| toolchains(view, caller, &home, listing));
-    let kept = match &policy.state {
-        Some(state) => {
-            if !host.private_home {
-                let shown: Vec<&Path> = tools.iter().map(|(_, traced)| traced.path.as_path()).collect();
-                state::refuse_inside(&caller.absolute(state), &shown)?;
-            }
-            if policy.state_auto && purpose == Purpose::Run {
-                state::make_parents(state)?;
-            }
-            Some(add_state(view, caller, state, host, purpose)?)
-        }
-        None => None,
-    };
-    let keeps = kept.is_some() && host.namespaces() && !host.owns_system() && !caller.switch;
-    add_toolchains(view, caller, tools, keeps.then_some(purpose))?;
+    let layers = add_toolchains(view, tools);
     if policy.toolchains {
         add_path(view, caller, &home);
+    }
+    // Once all that every command sees is known, and before anything is made.
+    let kept = match &policy.state {
+        Some(state) => Some(
+            keep_state(view, policy, caller, (state, host), purpose)
+                .map_err(|error| policy.told_of("state", error))?,
+        ),
+        None => None,
+    };
+    if kept.is_some() && host.namespaces() && !host.owns_system() && !caller.switch {
+        // There the kernel tells runs apart without an index, which an overlay of the machine's root would have, and
+        // which takes no change of the cache meanwhile.
+        for path in &layers {
+            layers::keep(view, path, caller.uid, purpose)?;
+        }
     }
     if let Some(listing) = &listing {
         add_git_settings(view, caller, &home, listing);
@@ -107,12 +108,28 @@ pub fn add(
     Ok(())
 }
 
+fn keep_state(
+    view: &mut View,
+    policy: &Policy,
+    caller: &Caller,
+    (state, host): (&Path, &Host),
+    purpose: Purpose,
+) -> Result<PathBuf> {
+    if !host.private_home {
+        state::refuse_inside(&caller.absolute(state), view)?;
+    }
+    if policy.state_auto && purpose == Purpose::Run {
+        state::make_parents(state)?;
+    }
+    add_state(view, caller, (state, policy.state_auto), host, purpose)
+}
+
 /// HOME and /tmp live in the state directory instead of a tmpfs. It is owner-only, since what lies in it is
 /// read by later runs.
 fn add_state(
     view: &mut View,
     caller: &Caller,
-    named: &Path,
+    (named, auto): (&Path, bool),
     host: &Host,
     purpose: Purpose,
 ) -> Result<PathBuf> {
@@ -125,7 +142,7 @@ fn add_state(
     let path = caller.absolute(named);
     let private = |path: &Path| {
         if purpose != Purpose::Run {
-            return Ok(());
+            return state::foresee(path, auto);
         }
         let made = fs::DirBuilder::new().mode(0o700).create(path).and_then(|()| {
             // What is made for another user is made theirs.
@@ -168,7 +185,9 @@ fn add_state(
     let base = state.as_ref().map_or_else(|| path.clone(), |(_, state)| state.path.clone());
     let home = view.home.clone();
     for (name, at) in [("home", home.as_path()), ("tmp", Path::new("/tmp"))] {
-        private(&base.join(name))?;
+        if purpose == Purpose::Run || state.is_some() {
+            private(&base.join(name))?;
+        }
         let kept = look(&base.join(name))?;
         if kept.as_ref().is_some_and(|(stat, kept)| !owned(stat) || !kept.links.is_empty()) {
             return Err(Error::usage(format!(
@@ -226,20 +245,15 @@ fn toolchains(
     TOOLCHAINS.iter().filter_map(found).collect()
 }
 
-/// `kept` where what is written to caches stays in the state directory. There the kernel tells runs apart without an
-/// index, which an overlay of the machine's root would have, and which takes no change of the cache meanwhile.
-fn add_toolchains(
-    view: &mut View,
-    caller: &Caller,
-    tools: Vec<(&Toolchain, Traced)>,
-    kept: Option<Purpose>,
-) -> Result<()> {
+/// Returns those that are written to.
+fn add_toolchains(view: &mut View, tools: Vec<(&Toolchain, Traced)>) -> Vec<PathBuf> {
+    let mut layers = Vec::new();
     for (row, traced) in tools {
         let path = traced.path.clone();
         let backing = if row.layered { Backing::Layer } else { Backing::Bind };
         view.show_known(traced, true, backing, row.reason);
-        if let Some(purpose) = kept {
-            layers::keep(view, &path, caller.uid, purpose)?;
+        if row.layered {
+            layers.push(path.clone());
         }
         if let Some(variable) = row.variable.filter(|name| !row.layered || READ_ONLY_CACHES.contains(name)) {
             view.tools.push((variable, path.clone()));
@@ -252,7 +266,7 @@ fn add_toolchains(
             }
         }
     }
-    Ok(())
+    layers
 }
 
 /// What login(1) and its like put on everybody's PATH, for a PATH that cannot be gone by.

@@ -219,9 +219,14 @@ impl View {
         names
     }
 
-    /// Whether what is at this name on the host would be seen.
-    pub fn shows(&self, path: &Path) -> bool {
-        trace::trace(path).is_ok_and(|found| self.is_visible(&found.path))
+    /// Whether what is at this name on the host would be seen, and with its device and inode number: an overlay has its
+    /// own.
+    pub fn keeps_identity(&self, path: &Path) -> bool {
+        trace::trace(path).is_ok_and(|found| {
+            let nearest = self.nearest(&found.path).map(|entry| &entry.place.backing);
+            let overlaid = nearest.is_some_and(|backing| backing.is_layer() || *backing == Backing::Sealed);
+            self.is_visible(&found.path) && !(self.mounts && overlaid)
+        })
     }
 
     fn insert(&mut self, place: Place, source: Source) {

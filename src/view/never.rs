@@ -101,7 +101,7 @@ impl Never {
         };
         match asked.iter().find(inside) {
             None => Ok(()),
-            Some(other) => Err(self.told(other.option, other.path())),
+            Some(other) => Err(other.told(self.told(other.option, other.path()))),
         }
     }
 }

@@ -15,7 +15,7 @@ use super::ways::Ways;
 use super::{Access, Backing, Origin, Place, Source, View, cannot_show, hidden, scan, state, system};
 use crate::error::{Error, Result, paste, show};
 use crate::host::Host;
-use crate::policy::{self, Allowance, FileAccess, Policy};
+use crate::policy::{self, Allowance, FileAccess, FileRule, Policy};
 
 /// A root that was asked for, canonical and open.
 #[derive(Debug)]
@@ -56,6 +56,14 @@ impl Asked {
     pub fn is_shown(&self) -> bool {
         self.access != FileAccess::Hide
     }
+
+    /// A message about it, in the terms of where it was asked for.
+    pub fn told(&self, error: Error) -> Error {
+        match &self.by {
+            Some((origin, _)) => origin.told(self.option.trim_start_matches('-'), error),
+            None => error,
+        }
+    }
 }
 
 pub fn resolve(
@@ -69,78 +77,13 @@ pub fn resolve(
     let mut asked = Vec::new();
     let mut own = Own::new(home);
     for named in &policy.workspaces {
-        let traced = open(caller, "--workspace", named)?;
-        let stat = traced.stat().map_err(|error| cannot_show("--workspace", named, error))?;
-        if file_type(&stat) != FileType::Directory {
-            return Err(Error::usage(format!("--workspace {}: not a directory", show(named.as_os_str()))));
-        }
-        let found = Found::of(&traced.fd, stat.st_dev);
-        refuse_broad(policy, own.homes(&found)?, named, &traced.path)?;
-        if !policy.read_only {
-            own.refuse(policy, caller, named, &traced.path, &found)?;
-        }
-        let access = if policy.read_only { FileAccess::Read } else { FileAccess::Write };
-        let by = asked_by(policy, "workspace", named);
-        push(&mut asked, "--workspace", access, true, (traced, stat), by)?;
+        workspace(&mut asked, &mut own, policy, caller, named)
+            .map_err(|error| policy.told("workspace", named, error))?;
     }
     let mut whole = false;
     for rule in &policy.files {
-        let option = match rule.access {
-            FileAccess::Hide => "--hide",
-            FileAccess::Read => "--ro",
-            FileAccess::Seal => "--seal",
-            FileAccess::Write => "--rw",
-        };
-        let by = asked_by(policy, rule.access.option(), &rule.path);
-        // A file hides on every machine what may be on this one.
-        let absent = || matches!(trace_present(&caller.absolute(&rule.path)), Ok(None));
-        if rule.access == FileAccess::Hide && by.as_ref().is_some_and(|(by, _)| by.is_file()) && absent() {
-            continue;
-        }
-        let traced = open(caller, option, &rule.path)?;
-        // Without mounts the host's root is the view's, and is granted as it is.
-        if mounts && traced.path == Path::new("/") {
-            match rule.access {
-                FileAccess::Read => whole = true,
-                FileAccess::Write => refuse_broad(policy, &[home.to_owned()], &rule.path, &traced.path)?,
-                FileAccess::Seal | FileAccess::Hide => {
-                    return Err(Error::usage(format!("{option} /: the root itself can only be shown"))
-                        .with_hint("`--ro /`"));
-                }
-            }
-            continue;
-        }
-        if rule.access == FileAccess::Hide
-            && ["/proc", "/dev"].iter().any(|own| traced.path == Path::new(own))
-        {
-            let path = show(traced.path.as_os_str());
-            return Err(Error::usage(format!("--hide {path}: no command can start without it"))
-                .with_hint("hide what is meant in it"));
-        }
-        let stat = traced.stat().map_err(|error| cannot_show(option, &rule.path, error))?;
-        if rule.access == FileAccess::Write {
-            refuse_kernel(option, &rule.path, &traced.path)?;
-            match file_type(&stat) {
-                FileType::Directory | FileType::RegularFile => {}
-                _ => {
-                    return Err(Error::usage(format!(
-                        "{option} {}: neither a directory nor a regular file",
-                        show(rule.path.as_os_str())
-                    )));
-                }
-            }
-            let found = Found::of(&traced.fd, stat.st_dev);
-            refuse_broad(policy, own.homes(&found)?, &rule.path, &traced.path)?;
-            own.refuse(policy, caller, &rule.path, &traced.path, &found)?;
-        }
-        if rule.access == FileAccess::Seal && file_type(&stat) != FileType::Directory {
-            return Err(Error::usage(format!("{option} {}: not a directory", show(rule.path.as_os_str())))
-                .with_hint(format!(
-                    "a file has nothing to be set apart from: `--ro {}`",
-                    paste(rule.path.as_os_str())
-                )));
-        }
-        push(&mut asked, option, rule.access, false, (traced, stat), by)?;
+        whole |= file(&mut asked, &mut own, policy, caller, (home, mounts), rule)
+            .map_err(|error| policy.told(rule.access.option(), &rule.path, error))?;
     }
     if whole {
         push_root(&mut asked, home)?;
@@ -159,12 +102,102 @@ pub fn resolve(
         homes.extend(names.iter().filter(|home| home.starts_with(&root.path)).cloned());
     }
     if let Some(named) = &policy.state {
-        state::refuse_above(named, &own::settled(&caller.absolute(named)).0, &asked)?;
-        if !host.private_home {
-            state::refuse_planted(caller, named, &asked)?;
-        }
+        state::refuse_above(named, &own::settled(&caller.absolute(named)).0, &asked)
+            .and_then(|()| match host.private_home {
+                true => Ok(()),
+                false => state::refuse_planted(caller, named, &asked),
+            })
+            .map_err(|error| policy.told_of("state", error))?;
     }
     Ok(asked)
+}
+
+fn workspace(
+    asked: &mut Vec<Asked>,
+    own: &mut Own,
+    policy: &Policy,
+    caller: &Caller,
+    named: &Path,
+) -> Result<()> {
+    let traced = open(caller, "--workspace", named)?;
+    let stat = traced.stat().map_err(|error| cannot_show("--workspace", named, error))?;
+    if file_type(&stat) != FileType::Directory {
+        return Err(Error::usage(format!("--workspace {}: not a directory", show(named.as_os_str()))));
+    }
+    let found = Found::of(&traced.fd, stat.st_dev);
+    refuse_broad(policy, own.homes(&found)?, named, &traced.path)?;
+    if !policy.read_only {
+        own.refuse(policy, caller, named, &traced.path, &found)?;
+    }
+    let access = if policy.read_only { FileAccess::Read } else { FileAccess::Write };
+    let by = asked_by(policy, "workspace", named);
+    push(asked, "--workspace", access, true, (traced, stat), by)
+}
+
+/// True for the whole of the host's root, which is shown by its parts.
+fn file(
+    asked: &mut Vec<Asked>,
+    own: &mut Own,
+    policy: &Policy,
+    caller: &Caller,
+    (home, mounts): (&Path, bool),
+    rule: &FileRule,
+) -> Result<bool> {
+    let option = match rule.access {
+        FileAccess::Hide => "--hide",
+        FileAccess::Read => "--ro",
+        FileAccess::Seal => "--seal",
+        FileAccess::Write => "--rw",
+    };
+    let by = asked_by(policy, rule.access.option(), &rule.path);
+    // A file hides on every machine what may be on this one.
+    let absent = || matches!(trace_present(&caller.absolute(&rule.path)), Ok(None));
+    if rule.access == FileAccess::Hide && by.as_ref().is_some_and(|(by, _)| by.is_file()) && absent() {
+        return Ok(false);
+    }
+    let traced = open(caller, option, &rule.path)?;
+    // Without mounts the host's root is the view's, and is granted as it is.
+    if mounts && traced.path == Path::new("/") {
+        match rule.access {
+            FileAccess::Read => return Ok(true),
+            FileAccess::Write => refuse_broad(policy, &[home.to_owned()], &rule.path, &traced.path)?,
+            FileAccess::Seal | FileAccess::Hide => {
+                return Err(Error::usage(format!("{option} /: the root itself can only be shown"))
+                    .with_hint("`--ro /`"));
+            }
+        }
+        return Ok(false);
+    }
+    if rule.access == FileAccess::Hide && ["/proc", "/dev"].iter().any(|own| traced.path == Path::new(own)) {
+        let path = show(traced.path.as_os_str());
+        return Err(Error::usage(format!("--hide {path}: no command can start without it"))
+            .with_hint("hide what is meant in it"));
+    }
+    let stat = traced.stat().map_err(|error| cannot_show(option, &rule.path, error))?;
+    if rule.access == FileAccess::Write {
+        refuse_kernel(option, &rule.path, &traced.path)?;
+        match file_type(&stat) {
+            FileType::Directory | FileType::RegularFile => {}
+            _ => {
+                return Err(Error::usage(format!(
+                    "{option} {}: neither a directory nor a regular file",
+                    show(rule.path.as_os_str())
+                )));
+            }
+        }
+        let found = Found::of(&traced.fd, stat.st_dev);
+        refuse_broad(policy, own.homes(&found)?, &rule.path, &traced.path)?;
+        own.refuse(policy, caller, &rule.path, &traced.path, &found)?;
+    }
+    if rule.access == FileAccess::Seal && file_type(&stat) != FileType::Directory {
+        return Err(Error::usage(format!("{option} {}: not a directory", show(rule.path.as_os_str())))
+            .with_hint(format!(
+                "a file has nothing to be set apart from: `--ro {}`",
+                paste(rule.path.as_os_str())
+            )));
+    }
+    push(asked, option, rule.access, false, (traced, stat), by)?;
+    Ok(false)
 }
 
 /// Where nothing can be mounted, what is mounted inside a root is not its own. But parts that are mounted onto
@@ -321,17 +354,17 @@ fn refuse_planted_links(asked: &[Asked], home: &Path) -> Result<()> {
         let warning = danger(path, home, named.root.writable)
             .map(|warning| format!("  # careful, a command may have chosen it: {warning}"))
             .unwrap_or_default();
-        return Err(Error::usage(format!(
+        let error = Error::usage(format!(
             "{} follows the link {}, which lies in the writable root {}",
             named.option,
             show(at.as_os_str()),
             show(root.as_os_str())
-        ))
-        .with_hint(format!(
+        ));
+        return Err(named.told(error.with_hint(format!(
             "name what is meant itself: `{} {}`{warning}",
             named.option,
             paste(path.as_os_str())
-        )));
+        ))));
     }
     Ok(())
 }

@@ -8,11 +8,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access as Mode, AtFlags, CWD, accessat};
+
 use super::caller::Caller;
 use super::own;
 use super::roots::{Asked, refuse_links, written};
 use super::trace::{links_passed, trace};
 use super::ways::Ways;
+use super::{Access, Backing, Place, View};
 use crate::digest;
 use crate::error::{Error, Result, show};
 use crate::policy::Policy;
@@ -58,7 +61,11 @@ pub fn make_parents(state: &Path) -> Result<()> {
     let Some(parent) = state.parent() else { return Ok(()) };
     let cannot = |error: io::Error| Error::path("create the state directory", parent, error);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(cannot)?;
-    let found = fs::metadata(parent).map_err(cannot)?;
+    judge_parent(parent)
+}
+
+fn judge_parent(parent: &Path) -> Result<()> {
+    let found = fs::metadata(parent).map_err(|error| Error::path("look at", parent, error))?;
     let user = rustix::process::geteuid().as_raw();
     if found.uid() != user || found.mode() & 0o022 != 0 {
         return Err(Error::refused(format!(
@@ -101,11 +108,32 @@ pub fn refuse_planted(caller: &Caller, named: &Path, asked: &[Asked]) -> Result<
     Ok(())
 }
 
-/// Every command would see what one of them keeps.
-pub fn refuse_inside(state: &Path, shown: &[&Path]) -> Result<()> {
+/// Every command would see what one of them keeps. The view holds the tables, and nothing that was asked for.
+pub fn refuse_inside(state: &Path, view: &View) -> Result<()> {
     let (state, _) = own::settled(state);
-    let Some(path) = Ways::default().within(&state, shown)? else { return Ok(()) };
+    let of_host = |place: &&Place| {
+        place.access >= Access::Read
+            && matches!(place.backing, Backing::Bind | Backing::Veiled | Backing::Layer)
+    };
+    let shown: Vec<&Path> = view.places().filter(of_host).map(|place| place.path.as_path()).collect();
+    let Some(path) = Ways::default().within(&state, &shown)? else { return Ok(()) };
     let (state, path) = (show(state.as_os_str()), show(path.as_os_str()));
     Err(Error::usage(format!("--state {state} lies in {path}, which every command sees"))
         .with_hint("keep the state elsewhere, best below ~/.local/state"))
+}
+
+/// What making it would meet, where nothing may be made: whoever asks is told what a run would be told.
+pub fn foresee(state: &Path, with_parents: bool) -> Result<()> {
+    let is_missing =
+        |path: &Path| fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    if let Some(parent) = state.parent().filter(|parent| with_parents && !is_missing(parent)) {
+        judge_parent(parent)?;
+    }
+    if !is_missing(state) {
+        return Ok(());
+    }
+    let above = state.ancestors().skip(1).find(|above| !with_parents || !is_missing(above));
+    let Some(above) = above else { return Ok(()) };
+    accessat(CWD, above, Mode::WRITE_OK | Mode::EXEC_OK, AtFlags::EACCESS)
+        .map_err(|errno| Error::path("create the state directory", state, errno))
 }

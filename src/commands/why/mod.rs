@@ -20,12 +20,12 @@ use self::answer::Answer;
 use self::file::Ask;
 use self::subject::Subject;
 use super::run;
-use crate::enforce::{credentials, direct, mounts, veil};
+use crate::enforce::{credentials, direct, mounts, veil, writable};
 use crate::error::{Error, Result};
 use crate::plan::facts::Facts;
 use crate::plan::{JSON_VERSION, note};
 use crate::policy::Policy;
-use crate::record::Timings;
+use crate::record::{Record, Timings};
 use crate::view::Purpose;
 use crate::view::caller::read_bounded;
 use crate::view::inside::{Real, Shown, World};
@@ -53,6 +53,7 @@ pub fn run(policy: Option<&Policy>, words: &[OsString], json: bool) -> Result<St
 
 fn outside(policy: &Policy, subjects: &[(&OsString, Subject)], json: bool) -> Result<String> {
     let mut timings = Timings::new(false);
+    let unrecorded = Record::foresee(policy).err();
     let entered = run::enter(policy, &mut timings)?;
     let prepared = entered.prepare(policy, Purpose::Ask, &mut timings)?;
     let run::Prepared { plan, view, caller, environment, .. } = &prepared;
@@ -60,6 +61,7 @@ fn outside(policy: &Policy, subjects: &[(&OsString, Subject)], json: bool) -> Re
     let veils = veil::foresee(plan, view).map_err(look)?;
     let facts = Facts::of(plan, view);
     let hidden = if facts.viewed() { Vec::new() } else { direct::hidden(view)? };
+    let unrecorded = unrecorded.or_else(|| Record::default().judge(view, policy).err());
     // From here on the kernel answers as it will answer the command.
     credentials::apply(&plan.process)?;
     let groups = getgroups().map_err(|errno| Error::step("ask for the groups", errno))?;
@@ -97,7 +99,8 @@ fn outside(policy: &Policy, subjects: &[(&OsString, Subject)], json: bool) -> Re
     };
     let mut answers: Vec<Answer> = subjects.iter().map(answer).collect();
     answers.iter_mut().for_each(|answer| rule::cite(policy, view, &mut answer.rule));
-    let refused = view.refusal.as_ref().map(Error::to_string);
+    let refused = unrecorded.or_else(|| writable::foresee(view, facts.viewed()).err());
+    let refused = view.refusal.as_ref().or(refused.as_ref()).map(Error::to_string);
     print(&facts, false, refused, subjects, &answers, json)
 }
 
