@@ -6,9 +6,11 @@ mod common;
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use common::{EVERYONE, Findings, Outcome, Run, Scratch, Who};
@@ -725,6 +727,48 @@ fn inside_it_needs_no_options_and_a_false_note_misleads_nobody_else() {
             }
         }
     }
+}
+
+#[test]
+fn a_cache_that_another_run_keeps_is_told_as_it_is_seen() {
+    let scratch = Scratch::new(Who::User);
+    scratch.dir("home/.cargo");
+    scratch.dir("home/.cargo/registry");
+    let (state, bin) = (scratch.path("home/state"), scratch.path("bin"));
+    let kept = || Run::confined(&scratch).option("--state").option(&state).option("--ro").option(&bin);
+    let ask = "test -e ~/.cargo/registry/new && echo seen; ../bin/confine why --json ~/.cargo/registry/new";
+    let inside = || {
+        let outcome = kept().shell(ask);
+        let (seen, json) = match outcome.out.strip_prefix("seen\n") {
+            Some(json) => (true, json),
+            None => (false, outcome.out.as_str()),
+        };
+        let answer = answers_of(json.trim()).unwrap_or_else(|| panic!("{}", outcome.tell()))[0].clone();
+        assert_eq!(answer["visible"], seen, "{}", outcome.tell());
+        (seen, answer["vanishes"].clone(), answer["rule"]["text"].as_str().unwrap().to_owned())
+    };
+    let first = kept().shell("echo x > ~/.cargo/registry/new");
+    assert!(first.ok(), "{}", first.tell());
+    let (seen, vanishes, text) = inside();
+    assert!(seen && vanishes == false && !text.contains("another run"), "{text}");
+    // While a run lives that has the layer, the next one has a private one.
+    let mut holder = kept().stdio(0, Stdio::piped()).command(["sh", "-c", "echo up; read end"]).spawn();
+    let mut line = String::new();
+    BufReader::new(holder.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "up\n");
+    let (seen, vanishes, text) = inside();
+    assert!(!seen && vanishes == true && text.contains("another run"), "{text}");
+    let subject = scratch.path("home/.cargo/registry/new").display().to_string();
+    let options = ["--state".into(), state.clone().into_os_string()];
+    let asked = answers(&why(&scratch, &options, std::slice::from_ref(&subject)))[0].clone();
+    assert!(
+        asked["vanishes"].is_null() && asked["notes"].to_string().contains("one run at a time"),
+        "{asked}"
+    );
+    drop(holder.stdin.take());
+    common::run::wait(&mut holder);
+    let (seen, vanishes, _) = inside();
+    assert!(seen && vanishes == false);
 }
 
 #[test]

@@ -32,6 +32,7 @@ use super::kept;
 use super::veil::{Veil, unreadable};
 use crate::error::{Error, Result, paste};
 use crate::plan::Plan;
+use crate::plan::facts::{self, Lesser};
 use crate::plan::note::{self, Note};
 use crate::sys::{self, MountAttr};
 use crate::view::{Access, Backing, Entry, Place, Source, View};
@@ -85,6 +86,8 @@ pub struct Builder<'a> {
     count: u32,
     /// Whether the two that cover what is hidden exist: a directory, another file.
     covers: (bool, bool),
+    /// Layers that are less than was planned, for the note.
+    lesser: Vec<(PathBuf, Lesser)>,
 }
 
 /// Builds the new root beside the old one. Nothing of it is visible to any path yet. Returns that root, which is the
@@ -120,6 +123,7 @@ fn build_unmasked(plan: &Plan, view: View, note: &Note) -> Result<(OwnedFd, Vec<
         room: (limit / 4).min(256) as usize,
         count: 0,
         covers: (false, false),
+        lesser: Vec::new(),
     };
     for (_, entry) in view.entries {
         let path = entry.place.path.clone();
@@ -217,7 +221,7 @@ impl Builder<'_> {
                     Backing::Proc => self.procfs(&fd, &place.path, &mut made)?,
                     Backing::Sys => self.sysfs(&fd, &place.path, &mut made)?,
                     Backing::Sealed => self.seal(&fd)?,
-                    _ => self.layer(&fd, kept.as_ref())?,
+                    _ => self.layer(&fd, kept.as_ref(), &place.path)?,
                 };
                 self.serve([fd]);
                 let inner = match place.backing {
@@ -295,6 +299,13 @@ impl Builder<'_> {
         for (name, bytes) in note.files() {
             let path = own.join(name);
             write_file(self.root.as_fd(), relative(&path), bytes, 0o444, (None, None))?;
+            let fd = openat(&self.root, relative(&path), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+            self.grants.push(Grant { fd, right: Right::Read, directory: false });
+        }
+        if !self.lesser.is_empty() {
+            let path = own.join(note::LESSER);
+            let bytes = facts::lesser(&self.lesser);
+            write_file(self.root.as_fd(), relative(&path), &bytes, 0o444, (None, None))?;
             let fd = openat(&self.root, relative(&path), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
             self.grants.push(Grant { fd, right: Right::Read, directory: false });
         }

@@ -4,12 +4,21 @@
 //! so answer them falsely; it answers only its own, and nothing is ever enforced by this file.
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::{JSON_VERSION, Namespace, Plan};
 use crate::view::{Access, Backing, Place, View, path_text};
+
+/// What became of a layer that this host, or another run that has it, does not let be what was planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lesser {
+    Vanishes,
+    ReadOnly,
+}
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Facts<'a> {
@@ -41,6 +50,26 @@ impl<'a> Facts<'a> {
         (facts.version == JSON_VERSION).then_some(facts)
     }
 
+    /// Takes what became of layers into the view: `bytes` are those of `lesser`.
+    pub fn correct(&mut self, bytes: &[u8]) {
+        for record in bytes.split(|&byte| byte == 0) {
+            let Some((kind, path)) = record.split_first() else { continue };
+            let path = Path::new(OsStr::from_bytes(path));
+            let view = &mut self.plan.to_mut().world.view;
+            let Some(place) = view.iter_mut().find(|place| place.path == path && place.backing.is_layer())
+            else {
+                continue;
+            };
+            if *kind == b'v' {
+                place.backing = Backing::Layer;
+                place.reason.push_str("; another run has what --state keeps, or it cannot be kept there");
+            } else {
+                (place.access, place.backing) = (Access::Read, Backing::Bind);
+                place.reason.push_str("; no private writes can be had here");
+            }
+        }
+    }
+
     /// Names are not merely granted but put together anew.
     pub fn viewed(&self) -> bool {
         self.plan.has(Namespace::Mount)
@@ -58,6 +87,18 @@ impl<'a> Facts<'a> {
         let below = |place: &Place| place.path != path && place.path.starts_with(path);
         self.plan.world.view.iter().any(|place| place.access == Access::Hidden && below(place))
     }
+}
+
+/// A record each: a letter, a path, a NUL. The last about a path holds.
+pub fn lesser(found: &[(PathBuf, Lesser)]) -> Vec<u8> {
+    let record = |(path, lesser): &(PathBuf, Lesser)| {
+        let kind: &[u8] = match lesser {
+            Lesser::Vanishes => b"v",
+            Lesser::ReadOnly => b"r",
+        };
+        [kind, path.as_os_str().as_bytes(), b"\0"].concat()
+    };
+    found.iter().flat_map(record).collect()
 }
 
 pub fn write(plan: &Plan, view: &View) -> Vec<u8> {

@@ -18,6 +18,8 @@ pub struct Note {
 
 pub const TEXT: &str = "note";
 pub const FACTS: &str = "plan.json";
+/// Only where a layer turned out to be less than the plan says.
+pub const LESSER: &str = "layers";
 
 impl Note {
     pub fn of(plan: &Plan, view: &View) -> Note {

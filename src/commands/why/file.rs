@@ -121,7 +121,15 @@ impl Judged<'_> {
                 let made = place.origin == Origin::Found && place.backing == Backing::Bind;
                 made || matches!(place.backing, Backing::Fresh { .. } | Backing::Layer | Backing::Copy)
             }));
+            if self.may_be_held() {
+                answer.vanishes = None;
+            }
         }
+    }
+
+    /// Of what is kept for one run at a time another may have it, which is not known before the run.
+    fn may_be_held(&self) -> bool {
+        !self.ask.inside && self.place.is_some_and(|place| place.backing == Backing::KeptLayer)
     }
 
     fn grants_read(&self) -> bool {
@@ -202,6 +210,11 @@ impl Judged<'_> {
                 _ => "it does not exist on the host either",
             };
             answer.note(why);
+        }
+        if self.may_be_held() {
+            answer.note(
+                "kept for one run at a time: while another has it, what is kept is not seen, and what is written vanishes",
+            );
         }
         if self.other_mount(node) {
             answer.note("something is mounted there, and what is mounted inside a root is shown read-only");

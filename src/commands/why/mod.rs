@@ -105,11 +105,12 @@ fn outside(policy: &Policy, subjects: &[(&OsString, Subject)], json: bool) -> Re
 }
 
 fn inside(subjects: &[(&OsString, Subject)], json: bool) -> Result<String> {
-    let bytes = own_facts()?;
-    let facts = Facts::read(&bytes).ok_or_else(|| {
+    let (bytes, lesser) = own_facts()?;
+    let mut facts = Facts::read(&bytes).ok_or_else(|| {
         Error::refused("what this run's confine has written cannot be understood by this one")
             .with_hint("use the same version inside and outside")
     })?;
+    facts.correct(&lesser);
     let cwd = std::env::current_dir().map_err(|error| Error::step("find the working directory", error))?;
     let hidden: Vec<PathBuf> = facts
         .plan
@@ -140,13 +141,17 @@ fn inside(subjects: &[(&OsString, Subject)], json: bool) -> Result<String> {
     print(&facts, true, None, subjects, &answers, json)
 }
 
-/// Where the view is a new one, the place that only confine can have made; else where the variable says.
-fn own_facts() -> Result<Vec<u8>> {
+/// Where the view is a new one, the place that only confine can have made; else where the variable says. With what
+/// became of layers.
+fn own_facts() -> Result<(Vec<u8>, Vec<u8>)> {
     const LIMIT: u64 = 16 << 20;
     let own = Path::new(mounts::OWN).join(note::FACTS);
     let named = std::env::var_os("CONFINE_NOTE").map(|named| Path::new(&named).with_file_name(note::FACTS));
     let inside = std::env::var_os("CONFINE").is_some_and(|value| value == "1");
-    let found = [Some(own), named].into_iter().flatten().find_map(|path| read_bounded(&path, LIMIT).ok());
+    let found = [Some(own), named].into_iter().flatten().find_map(|path| {
+        let facts = read_bounded(&path, LIMIT).ok()?;
+        Some((facts, read_bounded(&path.with_file_name(note::LESSER), LIMIT).unwrap_or_default()))
+    });
     found.filter(|_| inside).ok_or_else(|| {
         Error::usage("no workspace: say which run is asked about").with_hint("confine why -w . SUBJECT")
     })

@@ -14,6 +14,7 @@ use super::clone::{NODEV, NOEXEC, NOSUID, RDONLY, clone, open_tree_clone};
 use super::file::relative;
 use super::filesystem::mount_new;
 use crate::plan::Namespace;
+use crate::plan::facts::Lesser;
 use crate::sys::{self, MountAttr};
 use crate::view::Access;
 
@@ -45,7 +46,7 @@ impl Builder<'_> {
 
     /// What is written goes to `kept` where that can be had for this run alone, else to the private tmpfs. A cache
     /// that cannot be layered is still worth reading.
-    pub fn layer(&mut self, lower: &OwnedFd, kept: Option<&Upper>) -> io::Result<OwnedFd> {
+    pub fn layer(&mut self, lower: &OwnedFd, kept: Option<&Upper>, at: &Path) -> io::Result<OwnedFd> {
         let lower_dir = ("lowerdir", by_fd(lower));
         let written = |upper: &OwnedFd, work: &OwnedFd| {
             [lower_dir.clone(), ("upperdir", by_fd(upper)), ("workdir", by_fd(work))]
@@ -58,10 +59,13 @@ impl Builder<'_> {
             {
                 return Ok(mount);
             }
+            self.lesser.push((at.to_owned(), Lesser::Vanishes));
         }
         let (upper, work) = (self.fresh_directory(0o755)?, self.fresh_directory(0o755)?);
-        self.overlay(&written(&upper, &work), Access::Write)
-            .or_else(|_| self.clone_tree(lower, Access::Read, false))
+        self.overlay(&written(&upper, &work), Access::Write).or_else(|_| {
+            self.lesser.push((at.to_owned(), Lesser::ReadOnly));
+            self.clone_tree(lower, Access::Read, false)
+        })
     }
 
     /// A seal is a demand: there is nothing to fall back on. Without an upper layer at least two lower ones are wanted
