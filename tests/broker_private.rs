@@ -95,7 +95,7 @@ fn a_killed_run_leaves_what_the_next_one_removes() {
 fn a_run_that_is_asked_to_end_removes_them() {
     for who in EVERYONE {
         let scratch = scratch(who);
-        for options in [&[][..], &["--timeout", "300ms", "--grace", "100ms"]] {
+        for options in [&[][..], &["--timeout", "2s", "--grace", "100ms"]] {
             let _ = fs::remove_file(scratch.path("w/started"));
             let mut child = started(confined(&scratch, false).options(options), &scratch);
             if options.is_empty() {

@@ -278,7 +278,7 @@ fn a_socket_that_a_run_would_not_cover_is_found_and_a_listed_one_is_not() {
     for who in EVERYONE {
         let scratch = Scratch::new(who);
         // Bound by a relative name in a thread of its own directory, as other programs do: the list has no path of it.
-        let script = "import os, socket, sys, time; os.chdir(sys.argv[1]); s = socket.socket(socket.AF_UNIX); s.bind('relative'); s.listen(); print('ready', flush=True); time.sleep(30)";
+        let script = "import os, socket, sys, time; os.chdir(sys.argv[1]); s = socket.socket(socket.AF_UNIX); s.bind('relative'); s.listen(); print('ready', flush=True); time.sleep(600)";
         let mut child = std::process::Command::new("python3")
             .args(["-c", script])
             .arg(scratch.workspace())

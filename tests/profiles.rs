@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
+mod supervise;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -35,11 +36,14 @@ fn each_profile_runs_and_keeps_what_it_says() {
             findings
                 .claim(!scratch.path("home/written").exists(), || format!("{who:?}: {name} wrote to HOME"));
             // A background process that holds a pipe open: gone with its parent, where that is promised.
-            let outcome = run().shell("(sleep 1; echo x > late) >/dev/null 2>&1 &");
-            std::thread::sleep(std::time::Duration::from_millis(1500));
-            let ends = ["dev-server", "kernel", "mcp", "strict"].contains(&name) || name == "read-only";
-            let late = scratch.path("w/late").exists();
-            findings.claim(outcome.ok() && late != ends, || format!("{who:?}: {name}: late {late}"));
+            let mark = supervise::mark();
+            let outcome = run().shell(format!("sleep {mark} >/dev/null 2>&1 &"));
+            if ["dev-server", "kernel", "mcp", "strict"].contains(&name) {
+                let left = supervise::marked(&mark);
+                findings.claim(outcome.ok() && left.is_empty(), || format!("{who:?}: {name}: {left:?}"));
+            } else {
+                supervise::send(supervise::program(&mark, "sleep"), libc::SIGKILL);
+            }
         }
     }
     findings.settle();

@@ -39,7 +39,7 @@ async function until(what, holds, seconds = 20) {
     await pause(10);
   }
 }
-const gone = () => until('the end of all that was started', () => marked().length === 0, 5);
+const gone = () => until('the end of all that was started', () => marked().length === 0);
 
 async function firstLine(child) {
   let seen = '';

@@ -125,7 +125,7 @@ fn case_of(script: &str, name: &str, who: Who, mode: Mode) {
     let files = [&out, &err].map(|path| std::fs::File::create(path).unwrap());
     let [out_file, err_file] = files;
     let status = with_packages(&scratch, run.stdio(1, out_file).stdio(2, err_file)).run().status;
-    let gone = within(std::time::Duration::from_secs(5), || marked(&mark).is_empty());
+    let gone = within(std::time::Duration::from_secs(20), || marked(&mark).is_empty());
     let left = marked(&mark);
     left.iter().for_each(|pid| send(*pid, libc::SIGKILL));
     let [out, err] = [out, err].map(|path| std::fs::read_to_string(path).unwrap());

@@ -27,7 +27,7 @@ def death(number):
     return 128 + number if PARENT else -number
 
 
-def gone(pids, seconds=5):
+def gone(pids, seconds=20):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if not any(os.path.exists(f"/proc/{pid}") and state(pid) != "Z" for pid in pids):
@@ -132,14 +132,17 @@ def group_of_its_own_in_the_background():
 
 
 def timeout_kills_what_was_started():
-    begin = time.monotonic()
-    try:
-        subprocess.run(command("bash", "-c", f"echo partly; exec sleep {MARK}"), stdout=PIPE, timeout=2)
-        raise AssertionError("no timeout")
-    except subprocess.TimeoutExpired as expired:
-        assert expired.stdout == b"partly\n", expired.stdout
-    assert time.monotonic() - begin < 15
-    assert gone(marked()), marked()
+    # On a busy machine the first of these may be over before the command has begun.
+    for seconds in (1, 5, 25):
+        try:
+            subprocess.run(command("bash", "-c", f"echo partly; exec sleep {MARK}"), stdout=PIPE, timeout=seconds)
+            raise AssertionError("no timeout")
+        except subprocess.TimeoutExpired as expired:
+            said = expired.stdout
+        assert gone(marked()), marked()
+        if said:
+            break
+    assert said == b"partly\n", said
 
 
 def timeout_with_grandchildren():
@@ -179,7 +182,7 @@ def stopped_and_continued():
     child = shell("echo up; read line; echo got-$line", stdin=PIPE, stdout=PIPE, text=True, start_new_session=True)
     assert child.stdout.readline() == "up\n"
     os.killpg(child.pid, signal.SIGSTOP)
-    end = time.monotonic() + 10
+    end = time.monotonic() + 20
     while state(child.pid) != "T":
         assert time.monotonic() < end
         time.sleep(0.01)

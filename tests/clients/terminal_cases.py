@@ -72,7 +72,7 @@ def interrupt_reaches_the_job_and_not_the_shell():
 
 def foreground(child):
     """Until the job has the terminal: the shell forks first, and hands it over then."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 20
     while os.tcgetpgrp(child.fileno()) not in marked():
         assert time.monotonic() < end
         time.sleep(0.01)

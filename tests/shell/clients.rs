@@ -103,11 +103,11 @@ fn a_terminal_server_starts_it_in_its_panes() {
         let outcome = ask(
             &account,
             r#"export TERM=xterm; T="tmux -f /dev/null -S $TMPDIR/t"
-               $T new-session -d -s s -x 80 -y 24 "sleep 60"; $T set -g default-shell "$S"
+               $T new-session -d -s s -x 80 -y 24 "sleep 600"; $T set -g default-shell "$S"
                $T new-window 'echo $CONFINE $0 $SHELL > pane; cat ../outside/* >> pane'
-               for i in $(seq 200); do test -s pane && break; sleep 0.05; done; cat pane
+               for i in $(seq 1000); do test -s pane && break; sleep 0.05; done; cat pane
                $T new-window; $T send-keys 'echo $CONFINE $- $0 > typed; tty >> typed' Enter
-               for i in $(seq 200); do grep -q pts typed 2>/dev/null && break; sleep 0.05; done; cat typed; $T kill-server"#,
+               for i in $(seq 1000); do grep -q pts typed 2>/dev/null && break; sleep 0.05; done; cat typed; $T kill-server"#,
         );
         let lines: Vec<&str> = outcome.out.lines().collect();
         assert_eq!(lines[0], "1 bash /bin/bash", "{}", outcome.tell());
