@@ -81,6 +81,58 @@ fn the_administrators_line_holds_for_everybody() {
 }
 
 #[test]
+fn no_hint_goes_past_the_administrators_line() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        let run = |run: Run, system: &str| {
+            as_who(&scratch, with_etc(run, &[("policy.toml", system)], "")).command(["true"]).run()
+        };
+        let off = || Run::confined(&scratch).options(["--namespaces", "off"]);
+        scratch.profile("ends", "\nrequire = ['teardown']\n");
+        for (options, system, told, hint) in [
+            (
+                &[][..],
+                "always-require = [\"teardown\"]\n",
+                "required by '/etc/confine/policy.toml', line 1",
+                None,
+            ),
+            (&["--profile", "ends"], "never-waive = [\"teardown\"]\n", "required by profile 'ends'", None),
+            (&["--profile", "ends"], "", "mine.toml'), line 2)", Some("`--waive teardown` where a profile asks for it")),
+            (&["--require", "teardown"], "", "was given", Some("leave out `--require teardown`")),
+            (&["--strict"], "", "was given", Some("leave out `--strict`")),
+        ] {
+            let told = told.replace("mine", "ends");
+            let outcome = run(off().options(options), system);
+            findings.claim(outcome.refused(&["teardown cannot be kept", &told]), || outcome.tell());
+            let hinted = hint.is_none_or(|hint| outcome.err.contains(hint));
+            findings.claim(hinted && (hint.is_some() || !outcome.err.contains("--waive")), || outcome.tell());
+        }
+        for (system, words) in [
+            ("never-waive = [\"alias-fre\"]\n", "never-waive = [\"alias-free\"]"),
+            ("\nalways-require = [\"x\"]\n", "always-require takes write-scope"),
+        ] {
+            let outcome = run(Run::confined(&scratch), system);
+            findings.claim(outcome.refused(&[words]), || outcome.tell());
+        }
+        // What is shown to nobody is hidden by no option that could be left out.
+        let vault = scratch.dir("w/vault").display().to_string();
+        let confine = scratch.confine().display().to_string();
+        let ask = |system: &str| {
+            let line = [confine.as_str(), "why", "-w", ".", "--hide", "vault", &vault];
+            let run = with_etc(Run::plain(&scratch), &[("policy.toml", system)], "");
+            as_who(&scratch, run).command(line).run()
+        };
+        let outcome = ask(&format!("never-visible = [\"{vault}\"]\n"));
+        let told = outcome.out.contains("policy.toml', line 1") && !outcome.out.contains("hint");
+        findings.claim(told && outcome.out.contains("only the administrator"), || outcome.tell());
+        let twin = ask("# nothing\n");
+        findings.claim(twin.out.contains(&format!("without `--hide {vault}`")), || twin.tell());
+    }
+    findings.settle();
+}
+
+#[test]
 fn the_administrators_file_is_roots_or_nothing_starts() {
     let mut findings = Findings::default();
     for who in EVERYONE {

@@ -225,7 +225,12 @@ impl Key<'_> {
                 _ => {
                     let choices = Promise::ALL.map(|promise| (promise.name(), promise));
                     let promise = values::choice(key, text.as_ref(), &choices).map_err(|error| {
-                        let near = error.hint().map(|hint| hint.trim_start_matches("--").to_owned());
+                        let near = error.hint().map(|hint| hint.trim_start_matches("--")).map(|hint| {
+                            match hint.strip_prefix(key).map(str::trim) {
+                                Some(word) if !word.contains(' ') => format!("{key} = [\"{word}\"]"),
+                                _ => hint.to_owned(),
+                            }
+                        });
                         let told = self.wrong(line, error.to_string().trim_start_matches("--"));
                         near.map_or(Error::usage(told.to_string()), |hint| told.with_hint(hint))
                     })?;

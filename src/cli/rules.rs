@@ -77,6 +77,7 @@ pub fn policy(given: &Given) -> Result<Policy> {
         verbose: given.flag("verbose"),
         timings: given.flag("timings"),
         never_visible: given.line.never_visible.clone(),
+        never_waive: given.line.never_waive.keys().chain(given.line.always_require.keys()).copied().collect(),
         shell: None,
         settings: given.settings(),
         files_read: given.files.clone(),

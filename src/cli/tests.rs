@@ -167,6 +167,7 @@ fn every_option_reaches_the_policy() {
         no_workspace: false,
         state_auto: false,
         never_visible: Vec::new(),
+        never_waive: BTreeSet::new(),
         shell: None,
         settings: asked.settings.clone(),
         files_read: Vec::new(),

@@ -44,9 +44,14 @@ pub fn lacking(policy: &Policy, host: &Host, lacking: &[(Promise, Lack)]) -> Res
     if lacking.iter().any(|(_, lack)| lack.why.ends_with(&shared)) {
         message.push_str(&shared);
     }
+    let required = lacking.iter().filter_map(|(promise, _)| policy.setting("require", promise.name()));
+    for setting in required.filter(|setting| setting.origin.is_file()) {
+        message.push_str(&format!(" ({} is required by {})", setting.value.display(), setting.origin));
+    }
     let names: Vec<Promise> = lacking.iter().map(|(promise, _)| *promise).collect();
     let mut hint = hints.join("; ");
-    if names.iter().copied().all(can_be_waived) {
+    // What the administrator demands nobody gives up.
+    if names.iter().all(|name| can_be_waived(*name) && !policy.never_waive.contains(name)) {
         let or = if hint.is_empty() { "" } else { "; or " };
         hint.push_str(&format!("{or}{}", giving_up(policy, &names)));
     }

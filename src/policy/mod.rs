@@ -66,6 +66,8 @@ pub struct Policy {
     pub timings: bool,
     /// What the administrator shows to nobody, whatever else was asked for.
     pub never_visible: Vec<(PathBuf, Origin)>,
+    /// Promises that the administrator lets nobody give up.
+    pub never_waive: BTreeSet<Promise>,
     /// The command is a shell that somebody else's program takes for its own.
     pub shell: Option<Shell>,
     /// Every word that is in effect, nearest layer first: who asked for what.

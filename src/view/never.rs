@@ -11,6 +11,9 @@ use super::ways::Ways;
 use crate::error::{Error, Result, show};
 use crate::policy::{self, Policy};
 
+/// The reason that stands at what it hides.
+pub const NOBODY: &str = "the administrator shows it to nobody";
+
 /// A path that the administrator shows to nobody: where it leads on this machine.
 #[derive(Debug)]
 pub struct Never {
@@ -122,7 +125,7 @@ pub fn hide(view: &mut View, never: Vec<Never>) -> Result<()> {
             .with_hint("keep the state elsewhere"));
         }
         view.roots.retain(|root| !root.path.starts_with(&path));
-        for path in hidden::cover(view, directory, path, true, "the administrator shows it to nobody") {
+        for path in hidden::cover(view, directory, path, true, NOBODY) {
             view.asked_by.insert(path, origin.clone());
         }
     }

@@ -10,6 +10,7 @@ use super::rule;
 use crate::enforce::mounts::OWN;
 use crate::error::paste;
 use crate::view::inside::{Seen, Stop, What};
+use crate::view::never::NOBODY;
 use crate::view::{Access, Backing, Origin, Place, system};
 
 impl Judged<'_> {
@@ -55,6 +56,9 @@ impl Judged<'_> {
     fn uncover(&self, answer: &mut Answer, place: &Place) {
         let path = paste(place.path.as_os_str());
         let home = &self.ask.facts.home;
+        if place.origin == Origin::Option && place.reason == NOBODY {
+            return answer.note("only the administrator of this machine can change that");
+        }
         if place.origin == Origin::Option {
             return answer
                 .suggest(format!("without `--hide {path}`"), rule::danger(&place.path, home, false, false));
