@@ -264,6 +264,14 @@ fn policy_files_of_others_in_workspaces_and_behind_links_are_found() {
         fs::set_permissions(&parent, fs::Permissions::from_mode(0o777)).unwrap();
         claim(&scratch, "policy-writable", true, &mut findings);
 
+        // What is no file is not to be mended: a chmod of /dev/zero would break the machine.
+        let scratch = Scratch::new(who);
+        scratch.dir("home/.config/confine");
+        scratch.link("/dev/zero", "home/.config/confine/a.toml");
+        let (outcome, report) = posture(&scratch);
+        let told = ids(&scratch, &report).contains("policy-unreadable");
+        findings.claim(told && !outcome.out.contains("chmod go-w /dev"), || outcome.tell());
+
         let scratch = Scratch::new(who);
         claim(&scratch, "workspace-writable-by-others", false, &mut findings);
         fs::set_permissions(scratch.workspace(), fs::Permissions::from_mode(0o777)).unwrap();

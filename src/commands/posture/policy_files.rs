@@ -160,6 +160,11 @@ fn judge(setup: &Setup, findings: &mut Findings, path: &Path, with_parents: bool
     let Ok(canonical) = fs::canonicalize(path) else {
         return findings.add(&UNREADABLE, Some(path), format!("{} leads nowhere", show(path.as_os_str())));
     };
+    // Of a device or a FIFO everybody's right to write says nothing, and must not be taken away.
+    if fs::metadata(&canonical).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        let what = format!("{} cannot be read: not a regular file", show(path.as_os_str()));
+        return findings.add(&UNREADABLE, Some(path), what);
+    }
     let linked = canonical != path;
     let above = if with_parents || linked { usize::MAX } else { 1 };
     for part in canonical.ancestors().take(above) {
