@@ -509,8 +509,17 @@ fn each_answer_names_its_rule_and_the_option_that_changes_it() {
             (&["--loopback", "host"], "localhost:5432", "option", Some("--loopback host"), None, false),
             (&["--loopback", "host"], "example.org:443", "default", None, Some("--connect 443"), false),
         ] {
+            // What the user's identity may not write no option makes writable.
+            let barred = who == Who::User && subject.starts_with("/usr");
+            let (change, careful) = (change.filter(|_| !barred), careful && !barred);
             let answer = one(&scratch, options, subject);
             let tell = || format!("{who:?} {options:?} {subject}: {answer}");
+            assert_eq!(
+                answer["notes"].to_string().contains("no option makes it writable"),
+                barred,
+                "{}",
+                tell()
+            );
             assert_eq!(answer["rule"]["from"], from, "{}", tell());
             assert_eq!(answer["rule"]["option"].as_str(), rule, "{}", tell());
             assert_eq!(answer["change"]["option"].as_str(), change, "{}", tell());
@@ -521,6 +530,20 @@ fn each_answer_names_its_rule_and_the_option_that_changes_it() {
             }
         }
     }
+}
+
+#[test]
+fn nothing_is_suggested_that_is_given_already_or_would_not_help() {
+    let scratch = Scratch::new(Who::User);
+    scratch.file("w/roots", "");
+    std::os::unix::fs::chown(scratch.path("w/roots"), Some(0), Some(0)).unwrap();
+    scratch.link("loop", "w/loop");
+    let said = told(&scratch, &[], "roots");
+    assert!(said.contains("does not let uid") && !said.contains("hint"), "{said}");
+    let said = told(&scratch, &[], "loop");
+    assert!(said.matches("leads to").count() == 1 && !said.contains("HOST:PORT"), "{said}");
+    assert!(!told(&scratch, &["--listen", "3000"], ":3000").contains("to serve there"));
+    assert!(told(&scratch, &["--listen", "3000"], ":3001").contains("to serve there"));
 }
 
 #[test]

@@ -117,6 +117,17 @@ impl Judged<'_> {
         if path == Path::new("/") {
             return;
         }
+        // Inside, a read-only mount answers in its place, and where root's files are nobody's, that does.
+        let veiled = self.place.is_some_and(|place| place.backing == Backing::Veiled);
+        if !self.ask.inside && !veiled && !self.seen.node.may.write {
+            if !self.is_granted_write() {
+                answer.note(format!(
+                    "no option makes it writable: its mode, owner or file system does not let uid {} change it",
+                    self.ask.uid
+                ));
+            }
+            return;
+        }
         let danger = rule::danger(path, home, true, false);
         match self.place {
             Some(place) if place.origin == Origin::Option && place.path == *path => {

@@ -142,6 +142,11 @@ impl Judged<'_> {
         }
     }
 
+    /// Then what the host refuses is told already.
+    pub fn is_granted_write(&self) -> bool {
+        self.grants_write(&self.seen.path)
+    }
+
     fn grants_write(&self, path: &Path) -> bool {
         self.ask.facts.place(path).is_some_and(|place| place.access == Access::Write)
     }
@@ -189,11 +194,13 @@ impl Judged<'_> {
 
     fn notes(&self, answer: &mut Answer) {
         let Seen { node, path, links, stopped, .. } = self.seen;
+        let mut links = links.clone();
+        links.dedup();
         for (at, to) in links.iter().take(3) {
             answer.note(format!("the link {} leads to {}", show(at.as_os_str()), show(to.as_os_str())));
         }
         // A word without a slash that is no file here is most likely something else.
-        if node.what == What::Missing && !answer.subject.contains('/') {
+        if node.what == What::Missing && !self.seen.named && !answer.subject.contains('/') {
             answer.note("asked about as a file; for a host write HOST:PORT, for a variable NAME=");
         }
         match stopped {

@@ -78,7 +78,9 @@ pub fn judge(facts: &Facts<'_>, subject: &OsStr, host: &str, port: u16) -> Answe
                 "the name resolves with `--connect 53` besides: `--connect {port} --connect 53`"
             ));
         }
-        answer.note(format!("to serve there: `--listen {port}`"));
+        if !listen {
+            answer.note(format!("to serve there: `--listen {port}`"));
+        }
         answer.note("for UDP and everything else: `--net host`");
     } else if local {
         answer.note(format!("careful: {LOCAL}"));
