@@ -98,7 +98,12 @@ fn no_hint_goes_past_the_administrators_line() {
                 None,
             ),
             (&["--profile", "ends"], "never-waive = [\"teardown\"]\n", "required by profile 'ends'", None),
-            (&["--profile", "ends"], "", "mine.toml'), line 2)", Some("`--waive teardown` where a profile asks for it")),
+            (
+                &["--profile", "ends"],
+                "",
+                "mine.toml'), line 2)",
+                Some("`--waive teardown` where a profile asks for it"),
+            ),
             (&["--require", "teardown"], "", "was given", Some("leave out `--require teardown`")),
             (&["--strict"], "", "was given", Some("leave out `--strict`")),
         ] {

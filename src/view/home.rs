@@ -150,16 +150,7 @@ fn add_state(
         });
         match made {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-            Err(error) => {
-                let above = path.parent().filter(|above| !above.exists());
-                let error = Error::path("create the state directory", path, error);
-                Err(match above {
-                    Some(above) => {
-                        error.with_hint(format!("mkdir -p {}", crate::error::paste(above.as_os_str())))
-                    }
-                    None => error,
-                })
-            }
+            Err(error) => Err(state::cannot_make(path, error)),
             Ok(()) => Ok(()),
         }
     };

@@ -17,7 +17,7 @@ use super::trace::{links_passed, trace};
 use super::ways::Ways;
 use super::{Access, Backing, Place, View};
 use crate::digest;
-use crate::error::{Error, Result, show};
+use crate::error::{Error, Result, paste, show};
 use crate::policy::Policy;
 
 /// Where it is, or would be. Its name tells the workspace to people; the hash of the canonical path tells it apart.
@@ -135,5 +135,13 @@ pub fn foresee(state: &Path, with_parents: bool) -> Result<()> {
     let above = state.ancestors().skip(1).find(|above| !with_parents || !is_missing(above));
     let Some(above) = above else { return Ok(()) };
     accessat(CWD, above, Mode::WRITE_OK | Mode::EXEC_OK, AtFlags::EACCESS)
-        .map_err(|errno| Error::path("create the state directory", state, errno))
+        .map_err(|errno| cannot_make(state, errno.into()))
+}
+
+pub fn cannot_make(state: &Path, error: io::Error) -> Error {
+    let error = Error::path("create the state directory", state, error);
+    match state.parent().filter(|above| !above.exists()) {
+        Some(above) => error.with_hint(format!("mkdir -p {}", paste(above.as_os_str()))),
+        None => error,
+    }
 }
