@@ -2,15 +2,15 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
-use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::{Pid, getpid, getppid, pause};
+use nix::unistd::Pid;
 
 use crate::error::{Error, Result};
 use crate::sys;
@@ -117,35 +117,33 @@ pub fn raise_loopback() -> io::Result<()> {
 /// MOUNT_ATTR_IDMAP). It belongs to a child that ends at once; the descriptor keeps it.
 pub fn nobody_map() -> io::Result<OwnedFd> {
     const NOBODY: &str = "0 65534 1\n1 1 65533\n65535 65535 4294901760\n";
-    let (mut ready, ready_end) = io::pipe()?;
-    let parent = getpid();
+    let (mut here, mut there) = UnixStream::pair()?;
+    let number = here.as_raw_fd() as u32;
     let child = sys::fork(move || {
-        let mut ready_end = ready_end;
-        // Who has gone before this call sends no signal any more.
-        let gone = set_pdeathsig(Some(Signal::SIGKILL)).is_err() || getppid() != parent;
+        // Or the end of the other process would never be seen.
+        let _ = sys::close_range(number, number);
         // By the name that it has in this /proc: in a new PID namespace fork(2) tells another number, which here is
         // some process of the host (pid_namespaces(7), "/proc and PID namespaces").
         let told = fs::read_link("/proc/self").and_then(|own| {
             unshare(CloneFlags::CLONE_NEWUSER)?;
-            ready_end.write_all(own.as_os_str().as_bytes())
+            there.write_all(own.as_os_str().as_bytes())
         });
-        // The reader waits for the end.
-        drop(ready_end);
-        if gone || told.is_err() {
-            return 1;
+        // The reader waits for the end; then it is this one's turn, until the descriptor is had or whoever wants it has
+        // gone. No signal: a process under Landlock's scope sends none when it dies.
+        if told.is_ok() && there.shutdown(Shutdown::Write).is_ok() {
+            let _ = there.read(&mut [0]);
         }
-        pause();
         0
     })?;
     let made = (|| {
         let mut own = String::new();
-        ready.read_to_string(&mut own)?;
+        here.read_to_string(&mut own)?;
         let own: i32 = own.parse().map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
         fs::write(format!("/proc/{own}/uid_map"), NOBODY)?;
         fs::write(format!("/proc/{own}/gid_map"), NOBODY)?;
         Ok(fs::File::open(format!("/proc/{own}/ns/user"))?.into())
     })();
-    let _ = kill(Pid::from_raw(child), Signal::SIGKILL);
+    drop(here);
     let _ = waitpid(Pid::from_raw(child), None);
     made
 }

@@ -3,11 +3,10 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 
-use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
-use nix::unistd::{Pid, getpid, getppid, pause};
+use nix::unistd::Pid;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use rustix::thread::set_no_new_privs;
 use seccompiler::sock_filter;
@@ -38,13 +37,12 @@ pub fn probe() -> Abilities {
 }
 
 fn attempt() -> io::Result<Abilities> {
-    let (mut told, tell) = io::pipe()?;
-    let parent = getpid();
+    let (mut here, mut there) = UnixStream::pair()?;
+    let descriptor = here.as_raw_fd() as u32;
     let child = Pid::from_raw(sys::fork(move || {
-        let mut tell = tell;
-        // Who has gone before the first call sends no signal any more.
-        let alone = set_pdeathsig(Some(Signal::SIGKILL)).is_err() || getppid() != parent;
-        if alone || set_no_new_privs(true).is_err() {
+        // Or the end of the other process would never be seen.
+        let _ = sys::close_range(descriptor, descriptor);
+        if set_no_new_privs(true).is_err() {
             return 1;
         }
         let listener = sys::install_listening_filter(&ALLOW_ALL);
@@ -52,14 +50,15 @@ fn attempt() -> io::Result<Abilities> {
             Ok(fd) => fd.as_raw_fd(),
             Err(error) => -error.raw_os_error().unwrap_or(libc::EIO),
         };
-        if tell.write_all(&number.to_ne_bytes()).is_ok() {
-            pause();
+        if there.write_all(&number.to_ne_bytes()).is_ok() {
+            // Until all is known, or whoever wants to know has gone.
+            let _ = there.read(&mut [0]);
         }
         0
     })?);
     let mut bytes = [0; 4];
-    let abilities = told.read_exact(&mut bytes).map(|()| judge(child, i32::from_ne_bytes(bytes)));
-    let _ = kill(child, Signal::SIGKILL);
+    let abilities = here.read_exact(&mut bytes).map(|()| judge(child, i32::from_ne_bytes(bytes)));
+    drop(here);
     let _ = waitpid(child, None);
     abilities
 }
