@@ -2,7 +2,8 @@
 //! with it when it goes.
 
 use std::fs;
-use std::os::fd::{AsFd, AsRawFd};
+use std::io::Write as _;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -21,6 +22,8 @@ use crate::enforce::{credentials, descriptors};
 use crate::error::{Error, Result};
 use crate::plan::Process;
 use crate::sys;
+
+const STDERR: RawFd = 2;
 
 /// What the forked child is told before it closes the boundary.
 pub struct Before {
@@ -58,7 +61,13 @@ pub fn become_init(before: Before, process: &Process, serving: Option<Serving>) 
             let mut init =
                 Init { before, signals, command: Pid::from_raw(child), turn: 0, copies: Vec::new() };
             // Never dropped: most of what it owns was closed by number when it settled.
-            let status = init.settle(process, serving).map_or(125, |()| init.run());
+            let status = match init.settle(process, serving) {
+                Ok(()) => init.run(),
+                Err(error) => {
+                    let _ = std::io::stderr().write_all(format!("confine: {error}\n").as_bytes());
+                    125
+                }
+            };
             sys::leave(status)
         }
     }
@@ -76,11 +85,11 @@ struct Init {
 
 impl Init {
     /// No stream is held open, or who reads the command's output would not see its end; nor anything of the view,
-    /// which would keep file systems busy.
+    /// which would keep file systems busy. Standard error goes last: a step that fails is told there.
     fn settle(&self, process: &Process, serving: Option<Serving>) -> Result<()> {
         let terminal =
             self.before.surroundings.terminal.as_ref().map(|terminal| terminal.as_fd().as_raw_fd());
-        let mut kept = vec![self.before.link.as_fd().as_raw_fd(), self.signals.as_raw_fd()];
+        let mut kept = vec![STDERR, self.before.link.as_fd().as_raw_fd(), self.signals.as_raw_fd()];
         kept.extend(terminal);
         kept.extend(serving.iter().flat_map(|serving| serving.seat.descriptors()));
         descriptors::close_all_but(0, &kept)
@@ -91,7 +100,9 @@ impl Init {
         set_dumpable(false).map_err(|errno| Error::step("hide the supervisor's memory", errno))?;
         self.before.end_with_monitor()?;
         // With the command's own rights from here on: the broker may do no more.
-        serving.map_or(Ok(()), Serving::serve).map_err(|error| Error::step("start the broker", error))
+        serving.map_or(Ok(()), Serving::serve).map_err(|error| Error::step("start the broker", error))?;
+        sys::close(STDERR);
+        Ok(())
     }
 
     /// Ends when the command or the monitor has ended. As process 1 of a PID namespace that is the end of

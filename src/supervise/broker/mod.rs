@@ -19,6 +19,7 @@ mod target;
 mod waiting;
 
 use std::collections::HashMap;
+use std::io::Write as _;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,6 +28,7 @@ use std::thread;
 use rustix::io::Errno;
 
 use crate::enforce::seccomp::{self, Arch};
+use crate::error::Error;
 use crate::sys::{self, Notification};
 pub use connect::endpoint;
 use connecting::Connecting;
@@ -43,6 +45,13 @@ type Answer = rustix::io::Result<()>;
 /// What the kernel said; where it was not the kernel, a denial.
 fn errno(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::PERM)
+}
+
+/// Ends this process, and with it the tree: nothing goes on where nobody answers.
+fn give_up(error: &Error) -> ! {
+    let line = format!("confine: {error}\n");
+    let _ = std::io::stderr().write_all(line.as_bytes());
+    sys::leave(125)
 }
 
 pub struct Broker {
@@ -77,8 +86,8 @@ impl Broker {
         let watched = Waiting::prepare().and_then(|()| {
             thread::Builder::new().spawn(move || watcher.waiting.watch(&watcher.listener)).map(drop)
         });
-        if watched.is_err() {
-            sys::leave(125);
+        if let Err(error) = watched {
+            give_up(&Error::step("watch the calls that wait", error));
         }
         loop {
             match sys::receive_notification(broker.listener.as_fd()) {
@@ -90,7 +99,7 @@ impl Broker {
                         return broker.waiting.end();
                     }
                 }
-                Err(_) => sys::leave(125),
+                Err(error) => give_up(&Error::step("receive the calls of the command", error)),
             }
         }
     }

@@ -12,11 +12,10 @@ use rustix::net::{
     SendFlags, recv, recvmsg, send, sendmsg,
 };
 
-use super::{Broker, Scope};
+use super::{Broker, Scope, give_up};
 use crate::enforce::credentials;
 use crate::enforce::seccomp::Arch;
 use crate::supervise::link;
-use crate::sys;
 
 /// A seat, and what whoever takes it has to know.
 pub struct Serving {
@@ -56,8 +55,8 @@ impl Seat {
         let thread = thread::Builder::new().name("broker".to_owned());
         let run = move || {
             // The monitor may need some; the broker does no more than the command could.
-            if credentials::drop_all_capabilities().is_err() {
-                sys::leave(125);
+            if let Err(error) = credentials::drop_all_capabilities() {
+                give_up(&error);
             }
             let Ok(listener) = receive(&outer) else { return };
             if send(&outer, b"!", SendFlags::NOSIGNAL).is_ok() {
