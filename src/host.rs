@@ -109,8 +109,9 @@ impl Host {
         }
     }
 
+    /// No thread may have been started.
     pub fn look_for_pid_max(&mut self) {
-        self.own_pid_max = kernel() >= (6, 14);
+        self.own_pid_max = self.namespaces() && namespaces::own_pid_max();
     }
 
     /// Which calls the broker is asked about: those that nothing else here rules.
@@ -130,17 +131,6 @@ impl Host {
     pub fn owns_system(&self) -> bool {
         self.uid == 0
     }
-}
-
-/// Version and patch level; nothing when it cannot be told.
-fn kernel() -> (u32, u32) {
-    let Ok(name) = nix::sys::utsname::uname() else { return (0, 0) };
-    version(&name.release().to_string_lossy())
-}
-
-fn version(release: &str) -> (u32, u32) {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 fn enter_world(uid: u32, gid: u32) -> Result<World> {
@@ -241,13 +231,5 @@ mod tests {
         );
         // Nothing that printf or the shell would take for its own.
         assert!(printed.matches('%').count() == 1 && !printed.contains('\''), "{printed}");
-    }
-
-    #[test]
-    fn a_release_is_read_up_to_its_patch_level() {
-        assert_eq!(version("6.18.44-fc-v857"), (6, 18));
-        assert_eq!(version("6.9.0"), (6, 9));
-        assert_eq!(version("7.0-rc1"), (7, 0));
-        assert_eq!(version("vendor"), (0, 0));
     }
 }

@@ -782,3 +782,47 @@ fn an_attempt_on_a_waived_promise_is_seen_to_have_its_effect() {
         assert_eq!(fs::read_dir(scratch.path("tmp")).unwrap().count(), 0);
     }
 }
+
+const NO_CGROUPS: &str = "umount -R /sys/fs/cgroup 2>/dev/null; exec \"$@\"";
+
+/// What a kernel calls itself says nothing of what a distribution has put into it, or a container's host left out.
+#[test]
+fn a_kernel_that_gives_itself_another_number_is_taken_for_what_it_does() {
+    for who in EVERYONE {
+        let scratch = scratch(who);
+        let confine = scratch.confine();
+        let confine = confine.to_str().unwrap();
+        for words in [
+            &["check"][..],
+            &[
+                "explain",
+                "-w",
+                ".",
+                "--max-procs",
+                "20",
+                "--max-memory",
+                "1G",
+                "--timeout",
+                "9s",
+                "--",
+                "true",
+            ],
+            &["explain", "-w", ".", "--namespaces", "off", "--connect", "443", "--", "true"],
+        ] {
+            let run = |before: &[&str]| {
+                let outcome = Run::plain(&scratch).command([before, &[confine], words].concat()).run();
+                let told = outcome.out.lines().filter(|line| !line.starts_with("kernel ")).map(str::to_owned);
+                (outcome.code(), outcome.err.clone(), told.collect::<Vec<String>>())
+            };
+            // UNAME26 of personality(2): 6.18 is told as 2.6.78.
+            let uname = Run::plain(&scratch).command(["setarch", "--uname-2.6", "uname", "-r"]).run();
+            assert!(uname.out.starts_with("2.6."), "{}", uname.tell());
+            let (old, own) = (run(&["setarch", "--uname-2.6"]), run(&[]));
+            // Scan times differ.
+            let facts = |(code, err, lines): (Option<i32>, String, Vec<String>)| {
+                (code, err, lines.into_iter().filter(|line| !line.contains(" ms")).collect::<Vec<_>>())
+            };
+            assert_eq!(facts(old), facts(own), "{who:?} {words:?}");
+        }
+    }
+}

@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 
 use nix::mount::{MsFlags, mount};
@@ -89,6 +90,27 @@ pub fn rehearse(uid: u32, gid: u32) -> std::result::Result<(), (&'static str, io
 /// A copy of the mounts as they are, for a process that must not go where others of its namespace mount and pivot.
 pub fn leave_mounts() -> io::Result<()> {
     Ok(unshare(CloneFlags::CLONE_NEWNS)?)
+}
+
+/// Whether a PID namespace has a `kernel.pid_max` of its own (Linux 6.14). Then a process in one finds another file
+/// under that name, in the same /proc; without, writing it would change the host's. No thread may have been started.
+pub fn own_pid_max() -> bool {
+    const PATH: &str = "/proc/sys/kernel/pid_max";
+    const ANOTHER: i32 = 1;
+    let status = |child: io::Result<libc::pid_t>| match waitpid(Pid::from_raw(child.unwrap_or(0)), None) {
+        Ok(WaitStatus::Exited(_, status)) => status,
+        _ => 0,
+    };
+    // Held open: an inode that nobody holds may come back with another number.
+    let Ok(file) = fs::File::open(PATH) else { return false };
+    let Ok(here) = file.metadata() else { return false };
+    let look = || fs::metadata(PATH).map_or(0, |there| if there.ino() == here.ino() { 0 } else { ANOTHER });
+    // unshare(2) is about the children that come: one to call it, one to be inside.
+    let ask = || match unshare(CloneFlags::CLONE_NEWPID) {
+        Ok(()) => status(sys::fork(look)),
+        Err(_) => 0,
+    };
+    status(sys::fork(ask)) == ANOTHER
 }
 
 /// The namespaces that come after the plan. `network` is left out when the host's network was asked for; `pid`
