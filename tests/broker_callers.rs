@@ -139,8 +139,15 @@ fn neither_descriptors_nor_memory_grow() {
             wait("warm");
             let before = weight(child.id());
             wait("done");
-            std::thread::sleep(Duration::from_millis(50));
-            let after = weight(child.id());
+            // The last connections are given back by threads of their own.
+            let mut after = weight(child.id());
+            for _ in 0..200 {
+                if after.0 <= before.0 + 1 {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(20));
+                after = weight(child.id());
+            }
             child.kill().unwrap();
             child.wait().unwrap();
             assert!(
@@ -164,10 +171,14 @@ fn a_killed_broker_ends_the_tree() {
             wait_for(&scratch.path("w/own/beat"));
             child.kill().unwrap();
             child.wait().unwrap();
-            std::thread::sleep(Duration::from_millis(500));
-            let beat = fs::read_to_string(scratch.path("w/own/beat")).unwrap();
-            std::thread::sleep(Duration::from_millis(200));
-            assert_eq!(beat, fs::read_to_string(scratch.path("w/own/beat")).unwrap(), "{who:?} {forced}");
+            // Ended soon, not at once: on a busy machine nothing is. Two looks half a second apart see the same beat.
+            let beat = || fs::read_to_string(scratch.path("w/own/beat")).unwrap();
+            let still = |_| {
+                let before = beat();
+                std::thread::sleep(Duration::from_millis(500));
+                before == beat()
+            };
+            assert!((0..40).any(still), "{who:?} {forced}: still at work");
         }
     }
 }

@@ -84,10 +84,15 @@ fn a_killed_run_leaves_what_the_next_one_removes() {
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(place(&scratch), 1);
-        // The init has ended the tree by then.
-        sleep(Duration::from_millis(800));
-        assert!(confined(&scratch, false).shell("true").ok());
-        assert_eq!(place(&scratch), 0, "{who:?}");
+        // Once the init has ended the tree, which takes a busy machine a while.
+        let gone = |_| {
+            assert!(confined(&scratch, false).shell("true").ok());
+            place(&scratch) == 0 || {
+                sleep(Duration::from_millis(200));
+                false
+            }
+        };
+        assert!((0..60).any(gone), "{who:?}: {} left", place(&scratch));
     }
 }
 
