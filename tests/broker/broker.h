@@ -37,6 +37,6 @@ static inline void print_result(const char *label, const char *what, long result
 int same(char **), outside(char **);
 int threads(char **), storm(char **), alarms(char **), killed(char **), vforked(char **), undumpable(char **), race(char **),
 	executes(char **), tables(char **), repeat(char **);
-int reach(char **), serve_self(char **), full(char **), pass_rights(char **), datagrams(char **), table_socket(char **), inet(char **), race_listen(char **),
+int reach(char **), serve_self(char **), full(char **), pass_rights(char **), datagrams(char **), datagram_self(char **), table_socket(char **), inet(char **), race_listen(char **),
 	interrupted(char **), kinds(char **);
 #endif

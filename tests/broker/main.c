@@ -8,7 +8,7 @@ static const struct {
 	{"same", same}, {"outside", outside}, {"threads", threads}, {"storm", storm}, {"alarms", alarms}, {"killed", killed},
 	{"vforked", vforked}, {"undumpable", undumpable}, {"race", race}, {"executes", executes}, {"tables", tables},
 	{"repeat", repeat}, {"reach", reach}, {"serve-self", serve_self}, {"full", full}, {"interrupted", interrupted},
-	{"pass-rights", pass_rights}, {"datagrams", datagrams}, {"kinds", kinds}, {"table-socket", table_socket}, {"inet", inet},
+	{"pass-rights", pass_rights}, {"datagrams", datagrams}, {"datagram-self", datagram_self}, {"kinds", kinds}, {"table-socket", table_socket}, {"inet", inet},
 	{"race-listen", race_listen},
 };
 

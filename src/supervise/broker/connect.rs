@@ -46,8 +46,14 @@ pub fn perform(
         }
         _ => return Err(Errno::ACCESS),
     }
-    if !matches!(sockopt::socket_type(&socket)?, SocketType::STREAM | SocketType::SEQPACKET) {
-        return Err(Errno::ACCESS);
+    // Datagram sockets can be made only where they are allowed; what is connected is judged all the same.
+    match sockopt::socket_type(&socket)? {
+        SocketType::STREAM | SocketType::SEQPACKET => {}
+        SocketType::DGRAM if ends_connection(&address) => {
+            return sys::socket::connect(socket.as_fd(), &address).map_err(|error| errno(&error));
+        }
+        SocketType::DGRAM => {}
+        _ => return Err(Errno::ACCESS),
     }
     let path = path(&address)?;
     let file = resolve::resolve(target, libc::AT_FDCWD, &path, true)?;
