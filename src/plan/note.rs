@@ -123,7 +123,8 @@ fn files(note: &mut Lines, plan: &Plan) {
             );
             note.line("      its memory (unreadable file, PR_SET_DUMPABLE) asks, which is always refused");
         }
-        note.line("    /tmp, /dev/shm and new terminals cannot be used (EACCES): write to $TMPDIR or $HOME");
+        note.line("    /tmp, /dev/shm and new terminals cannot be used (EACCES): write to $TMPDIR or $HOME; what does");
+        note.line("      not read TMPDIR has to be told (`java -Djava.io.tmpdir=$TMPDIR`)");
         note.line("    a directory with a secret in it can be used by name but not listed (as /etc may be)");
     }
     note.line(
