@@ -46,17 +46,47 @@ fn terminal_injection_is_denied_and_termios_is_not() {
 }
 
 #[test]
-fn btrfs_volumes_are_denied_and_clones_of_files_are_not() {
+fn copies_past_every_rule_are_denied_and_clones_of_files_are_not() {
     let (snapshot, snapshot_v2, clone, clone_range) = (0x5000_9401, 0x5000_9417, 0x4004_9409, 0x4020_940d);
+    let (bcachefs, ocfs2_reflink) = (0x4020_bc10, 0x4018_6f04);
     claims(
         &ordinary(),
         &[
             ("ioctl", &[0, snapshot], errno(EPERM)),
             ("ioctl", &[0, snapshot_v2], errno(EPERM)),
+            ("ioctl", &[0, bcachefs], errno(EPERM)),
+            ("ioctl", &[0, ocfs2_reflink], errno(EPERM)),
             ("ioctl", &[0, clone], ALLOW),
             ("ioctl", &[0, clone_range], ALLOW),
         ],
     );
+}
+
+#[test]
+fn keys_of_file_systems_are_denied_and_what_policy_a_file_has_can_be_asked() {
+    let (add, remove, remove_all, get_policy) = (0xc050_6617, 0xc040_6618, 0xc040_6619, 0xc009_6616);
+    claims(
+        &ordinary(),
+        &[
+            ("ioctl", &[0, add], errno(EPERM)),
+            ("ioctl", &[0, remove], errno(EPERM)),
+            ("ioctl", &[0, remove_all], errno(EPERM)),
+            ("ioctl", &[0, get_policy], ALLOW),
+        ],
+    );
+}
+
+#[test]
+fn inode_settings_with_calls_of_their_own_are_denied_where_metadata_is_asked_about() {
+    let settings =
+        [0x4008_7602, 0x4008_6604, 0x800c_6613, 0x4080_6685, 0x4004_7211, 0x4008_941a, 0xc0c8_9425];
+    let more = [0xc0c0_9425, 0x6609, 0x4004_f50d];
+    let brokered = Rules { broker: Brokered { metadata: true, ..Brokered::default() }, ..ordinary() };
+    for request in settings.into_iter().chain(more) {
+        claims(&brokered, &[("ioctl", &[0, request], errno(EPERM))]);
+        // A view's mounts are read-only for these.
+        claims(&ordinary(), &[("ioctl", &[0, request], ALLOW)]);
+    }
 }
 
 #[test]

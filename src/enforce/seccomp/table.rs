@@ -57,15 +57,29 @@ pub const TABLE: &[Group] = &[
         errno: EPERM,
         when: When::Always,
         // Every btrfs call that takes a `btrfs_ioctl_vol_args` (4096 bytes, _IOW): snapshots, subvolumes, devices.
-        reason: "a btrfs snapshot shows what is hidden in the original, and no Landlock hook sees it made",
-        rows: &[IOCTL.when(&[masked(1, 0xffff_ff00, 0x5000_9400)])],
+        reason: "a snapshot or a copy by reference shows what is hidden in the original, and no Landlock hook sees it made",
+        // Likewise every call of bcachefs, which only its own tools make (0xbc), and OCFS2_IOC_REFLINK (linux/ocfs2_fs.h).
+        rows: &[
+            IOCTL.when(&[masked(1, 0xffff_ff00, 0x5000_9400)]),
+            IOCTL.when(&[masked(1, 0x0000_ff00, 0x0000_bc00)]),
+            IOCTL.when(&[is(1, 0x4018_6f04)]),
+        ],
     },
     Group {
         name: "keyring",
         errno: EPERM,
         when: When::Always,
         reason: "keys are not namespaced and outlive the run",
-        rows: &[call("keyctl", 250, 219), call("add_key", 248, 217), call("request_key", 249, 218)],
+        rows: &[
+            call("keyctl", 250, 219),
+            call("add_key", 248, 217),
+            call("request_key", 249, 218),
+            // FS_IOC_ADD_ENCRYPTION_KEY, FS_IOC_REMOVE_ENCRYPTION_KEY and that for all users (linux/fscrypt.h): the keys
+            // of a file system, which their user may take away from everybody.
+            IOCTL.when(&[is(1, 0xc050_6617)]),
+            IOCTL.when(&[is(1, 0xc040_6618)]),
+            IOCTL.when(&[is(1, 0xc040_6619)]),
+        ],
     },
     Group {
         name: "surface",
@@ -440,7 +454,8 @@ pub const TABLE: &[Group] = &[
         rows: &[
             // FS_IOC_SETVERSION and its 32-bit form, EXT4_IOC_SETVERSION, FS_IOC_SET_ENCRYPTION_POLICY,
             // FS_IOC_ENABLE_VERITY, FAT_IOCTL_SET_ATTRIBUTES, BTRFS_IOC_SUBVOL_SETFLAGS,
-            // BTRFS_IOC_SET_RECEIVED_SUBVOL (linux/fs.h, fscrypt.h, fsverity.h, msdos_fs.h, btrfs.h).
+            // BTRFS_IOC_SET_RECEIVED_SUBVOL and its 32-bit form, EXT4_IOC_MIGRATE, F2FS_IOC_SET_PIN_FILE (linux/fs.h,
+            // fscrypt.h, fsverity.h, msdos_fs.h, btrfs.h, f2fs.h; fs/ext4/ext4.h).
             IOCTL.when(&[is(1, 0x4008_7602)]),
             IOCTL.when(&[is(1, 0x4004_7602)]),
             IOCTL.when(&[is(1, 0x4008_6604)]),
@@ -449,6 +464,9 @@ pub const TABLE: &[Group] = &[
             IOCTL.when(&[is(1, 0x4004_7211)]),
             IOCTL.when(&[is(1, 0x4008_941a)]),
             IOCTL.when(&[is(1, 0xc0c8_9425)]),
+            IOCTL.when(&[is(1, 0xc0c0_9425)]),
+            IOCTL.when(&[is(1, 0x0000_6609)]),
+            IOCTL.when(&[is(1, 0x4004_f50d)]),
         ],
     },
     Group {
