@@ -154,7 +154,7 @@ fn status_lines_fit_their_schema() {
         ("", "true", 0, 1),
         ("--timeout 1h", "exit 3", 3, 2),
         ("--timeout 1h", "kill -9 $$", 137, 2),
-        ("--timeout 50ms --grace 0s", "sleep 100", 124, 2),
+        ("--timeout 2s --grace 0s", "sleep 100", 124, 2),
         ("--max-output 10 --on-output-limit kill", "yes 1>&2", 137, 2),
         ("--namespaces off --waive socket-scope", "true", 0, 2),
         ("--net nowhere", "true", 125, 1),
