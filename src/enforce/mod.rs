@@ -203,7 +203,7 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
                     credentials::drop_capabilities(&plan.process, looks | needs | traces)?;
                     // After unshare(CLONE_NEWPID) no thread can be started here: there the init serves.
                     if let Some(serving) = serving.filter(|_| !namespace) {
-                        serving.serve().map_err(|error| Error::step("start the broker", error))?;
+                        serving.serve()?;
                     }
                     // Nor must the end of standard error wait, unless something may have to be said there.
                     if !(monitor.may_speak() || record.is_kept()) {

@@ -100,7 +100,7 @@ impl Init {
         set_dumpable(false).map_err(|errno| Error::step("hide the supervisor's memory", errno))?;
         self.before.end_with_monitor()?;
         // With the command's own rights from here on: the broker may do no more.
-        serving.map_or(Ok(()), Serving::serve).map_err(|error| Error::step("start the broker", error))?;
+        serving.map_or(Ok(()), Serving::serve)?;
         sys::close(STDERR);
         Ok(())
     }

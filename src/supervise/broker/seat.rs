@@ -4,6 +4,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use rustix::io::{IoSlice, IoSliceMut};
@@ -12,9 +13,10 @@ use rustix::net::{
     SendFlags, recv, recvmsg, send, sendmsg,
 };
 
-use super::{Broker, Scope, give_up};
+use super::{Broker, Scope};
 use crate::enforce::credentials;
 use crate::enforce::seccomp::Arch;
+use crate::error::{Error, Result};
 use crate::supervise::link;
 
 /// A seat, and what whoever takes it has to know.
@@ -25,7 +27,7 @@ pub struct Serving {
 }
 
 impl Serving {
-    pub fn serve(self) -> io::Result<()> {
+    pub fn serve(self) -> Result<()> {
         self.seat.serve(self.scope, self.arch)
     }
 }
@@ -49,14 +51,18 @@ impl Seat {
 
     /// In the process that will be asked. Serves from the moment the listener arrives; if none does, there is no
     /// command either. The kernel tells who calls by the numbers of this process's PID namespace, as /proc does.
-    fn serve(self, scope: Scope, arch: Arch) -> io::Result<()> {
+    fn serve(self, scope: Scope, arch: Arch) -> Result<()> {
+        let failed = |error| Error::step("start the broker", error);
         drop(self.inner);
         let outer = self.outer;
         let thread = thread::Builder::new().name("broker".to_owned());
+        let (tell, told) = sync_channel(1);
         let run = move || {
             // The monitor may need some; the broker does no more than the command could.
-            if let Err(error) = credentials::drop_all_capabilities() {
-                give_up(&error);
+            let emptied = credentials::drop_all_capabilities();
+            let served = emptied.is_ok();
+            if tell.send(emptied).is_err() || !served {
+                return;
             }
             let Ok(listener) = receive(&outer) else { return };
             if send(&outer, b"!", SendFlags::NOSIGNAL).is_ok() {
@@ -64,7 +70,8 @@ impl Seat {
                 Broker::new(listener, scope, arch).serve();
             }
         };
-        thread.spawn(run).map(drop)
+        thread.spawn(run).map_err(failed)?;
+        told.recv().unwrap_or_else(|_| Err(failed(io::Error::from_raw_os_error(libc::EPIPE))))
     }
 
     /// In the command's process: hands the listener over and waits until it is served.
