@@ -20,7 +20,7 @@ pub mod veil;
 pub mod writable;
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
@@ -205,8 +205,9 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
                     if let Some(serving) = serving.filter(|_| !namespace) {
                         serving.serve()?;
                     }
-                    // Nor must the end of standard error wait, unless something may have to be said there.
-                    if !(monitor.may_speak() || record.is_kept()) {
+                    // Nor must the end of standard error wait, unless something may have to be said there. A
+                    // terminal ends with the last descriptor, and who drives it hangs up on what has not exited then.
+                    if !(monitor.may_speak() || record.is_kept() || io::stderr().is_terminal()) {
                         sys::close(2);
                     }
                     let end = monitor.run();
