@@ -119,6 +119,90 @@ fn a_link_planted_where_path_points_shows_nothing() {
     );
 }
 
+/// The workspace of the earlier command is none of the later one's.
+#[test]
+fn a_link_planted_in_another_project_on_path_shows_nothing() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        for (bin, plant) in [
+            ("home/a/node_modules/.bin", "ln -s @/home/secret/file node_modules/.bin/tool"),
+            ("home/a/bin", "ln -s @/home/secret/file bin/tool"),
+            ("home/a/bin", "rmdir bin; ln -s @/home/secret bin"),
+            ("home/a/bin", "echo > bin/plain; rm real; ln -s @/home/secret/file real"),
+            ("a/bin", "ln -s @/home/secret/file bin/tool"),
+        ] {
+            let scratch = Scratch::new(who);
+            scratch.dir(bin);
+            scratch.dir("home/.local");
+            scratch.dir("home/.local/bin");
+            let first = scratch.path(bin.split_once("a/").map_or("", |(above, _)| above)).join("a");
+            scratch.give(&first);
+            scratch.file(first.join("real").to_str().unwrap(), "a program\n");
+            scratch.link(first.join("real"), "home/.local/bin/linked");
+            scratch.dir("home/secret");
+            scratch.file("home/secret/file", "outside secret\n");
+            let at = scratch.root().display().to_string();
+            let path = |run: Run| {
+                let bin = scratch.path(bin);
+                let own = scratch.path("home/.local/bin");
+                run.env("PATH", format!("{}:{}:/usr/bin:/bin", bin.display(), own.display()))
+            };
+            let planted =
+                Run::bare(&scratch).option("-w").option(&first).cwd(&first).shell(plant.replace('@', &at));
+            let script = format!("cat {at}/home/secret/file; true");
+            let outcome = path(Run::confined(&scratch)).shell(&script);
+            findings.claim(planted.ok() && !outcome.out.contains("outside secret"), || {
+                format!("{who:?}: {plant}: first {}; then {}", planted.tell(), outcome.tell())
+            });
+            let twin = Run::plain(&scratch).shell(&script);
+            findings.claim(twin.out.contains("outside secret"), || twin.tell());
+        }
+    }
+    findings.settle();
+}
+
+#[test]
+fn links_of_installed_programs_are_followed() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        for dir in [
+            "home/.local",
+            "home/.local/bin",
+            "home/apps",
+            "home/apps/tool",
+            "home/apps/tool/bin",
+            "home/node",
+            "home/node/bin",
+            "home/node/lib",
+            "home/p",
+            "home/p/node_modules",
+            "home/p/node_modules/.bin",
+            "home/p/node_modules/pkg",
+        ] {
+            scratch.dir(dir);
+        }
+        scratch.script("home/apps/tool/bin/tool", "#!/bin/sh\necho ran $0\n");
+        scratch.link("../../apps/tool/bin/tool", "home/.local/bin/tool");
+        scratch.script("home/node/lib/npm", "#!/bin/sh\necho ran $0\n");
+        scratch.link("../lib/npm", "home/node/bin/npm");
+        scratch.link("../../node/bin/npm", "home/.local/bin/npm2");
+        scratch.script("home/p/node_modules/pkg/cli", "#!/bin/sh\necho ran $0\n");
+        scratch.link("../pkg/cli", "home/p/node_modules/.bin/cli");
+        let bins = [".local/bin", "node/bin", "p/node_modules/.bin"];
+        let path: Vec<String> =
+            bins.iter().map(|bin| scratch.path("home").join(bin).display().to_string()).collect();
+        for tool in ["tool", "npm", "npm2", "cli"] {
+            let run = Run::confined(&scratch).env("PATH", format!("{}:/usr/bin:/bin", path.join(":")));
+            let outcome = run.command([tool]).run();
+            findings.claim(outcome.ok() && outcome.out.starts_with("ran "), || {
+                format!("{who:?}: {tool}: {}", outcome.tell())
+            });
+        }
+    }
+    findings.settle();
+}
+
 #[test]
 fn settings_that_lead_into_the_workspace_bring_nothing_out_of_it() {
     never_widens(

@@ -20,6 +20,7 @@ pub mod never;
 mod own;
 pub mod path_text;
 mod place;
+mod planted;
 mod roots;
 pub mod scan;
 pub mod sockets;
@@ -38,6 +39,7 @@ use crate::host::Host;
 use crate::policy::{self, Policy};
 use caller::Caller;
 use never::Never;
+use planted::Trust;
 use trace::Traced;
 
 pub use place::{Access, Backing, Entry, Origin, Place, Source};
@@ -65,6 +67,7 @@ pub struct View {
     pub scan: Option<scan::Report>,
     /// Where earlier commands may have written: what lies there grants nothing.
     hostile: Vec<PathBuf>,
+    trust: Trust,
     /// What the administrator shows to nobody; no copy of it either.
     never: Vec<PathBuf>,
     /// What `Purpose::Ask` has passed over.
@@ -108,6 +111,7 @@ impl View {
             mounted: Vec::new(),
             scan: None,
             hostile: Vec::new(),
+            trust: Trust::default(),
             never: Vec::new(),
             refusal: None,
             protected: 0,
@@ -121,6 +125,7 @@ impl View {
     pub fn resolve(policy: &Policy, caller: &Caller, host: &Host, purpose: Purpose) -> Result<View> {
         let (home, home_links) = home::location(caller);
         let mut view = View { home_links, mounts: host.namespaces(), ..View::empty(home) };
+        view.trust = Trust { home: view.home.clone(), root: host.owns_system() };
         let never = Never::all(policy)?;
         let asked = roots::resolve(policy, caller, &view.home, host, &never)?;
         view.hostile = asked.iter().map(|asked| asked.path().to_owned()).collect();
@@ -146,12 +151,13 @@ impl View {
     }
 
     /// What a table, a variable or a setting leads to. Nothing in a workspace is policy: a link there, which an
-    /// earlier command may have made, leads nowhere, and what lies there itself is shown as it is.
+    /// earlier command may have made, leads nowhere, and what lies there itself is shown as it is. Other projects may
+    /// have been workspaces too.
     fn trusted(&self, path: &Path) -> Option<Traced> {
         let traced = trace::trace(path).ok()?;
         let lies_in = |trees: &[PathBuf]| trees.iter().any(|tree| traced.path.starts_with(tree));
         let hostile = traced.passes(&self.hostile) || lies_in(&self.hostile);
-        (!hostile && !lies_in(&self.never)).then_some(traced)
+        (!hostile && !lies_in(&self.never) && self.trust.believes(&traced)).then_some(traced)
     }
 
     /// For a file that an option names and whose contents count: a link in a workspace is not followed to it.

@@ -134,7 +134,7 @@ pub fn path_directories(path: &OsStr) -> impl Iterator<Item = PathBuf> + '_ {
 /// The tree that a directory of programs belongs to: `PREFIX/bin` needs `PREFIX/lib` beside it. Where the parent
 /// holds more than one program's files, only the directory itself.
 pub fn prefix<'a>(directory: &'a Path, home: &Path) -> &'a Path {
-    const PROGRAMS: &[&str] = &["bin", "sbin", "shims", "scripts", "Scripts", "cmd"];
+    const PROGRAMS: &[&str] = &["bin", ".bin", "sbin", "shims", "scripts", "Scripts", "cmd"];
     let is_programs = directory.file_name().is_some_and(|name| PROGRAMS.iter().any(|bin| name == *bin));
     match directory.parent() {
         Some(parent) if is_programs && !is_shared(parent, home) => parent,
@@ -162,6 +162,7 @@ mod tests {
             ("/home/u/.local/opt/go/bin", "/home/u/.local/opt/go"),
             ("/home/u/.nvm/versions/node/v20/bin", "/home/u/.nvm/versions/node/v20"),
             ("/srv/tools/conda/bin", "/srv/tools/conda"),
+            ("/home/u/p/node_modules/.bin", "/home/u/p/node_modules"),
         ] {
             assert_eq!(prefix(Path::new(directory), home), Path::new(wanted));
         }
