@@ -151,6 +151,85 @@ fn a_fifo_outside_or_in_a_sealed_root_is_not_written_to() {
     fifo(&[(&[], false), (&["--seal", "@outside"], false), (&["--rw", "@outside"], true)]);
 }
 
+/// Beneath a private directory or a workspace what Landlock grants there reaches into what is only to be read.
+#[test]
+fn a_fifo_in_what_is_only_read_is_not_written_to_wherever_it_lies() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        for (dir, grants, works) in [
+            ("home/svc", &["--ro", "@home/svc"][..], false),
+            ("home/svc/deep/er", &["--ro", "@home/svc"], false),
+            ("tmp/svc", &["--ro", "@tmp/svc"], false),
+            ("w/part", &["--ro", "@w/part"], false),
+            ("w/part", &["--read-only"], false),
+            ("w/part/in", &["--ro", "@w/part", "--rw", "@w/part/in"], true),
+            ("w/part", &[], true),
+        ] {
+            let scratch = Scratch::new(who);
+            let dir = scratch.dir(dir);
+            let text = scratch.file(dir.join("file").to_str().unwrap(), "as it was\n");
+            let fifo = dir.join("fifo");
+            rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, 0o600.into()).unwrap();
+            scratch.give(&fifo);
+            let reader = fs::OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
+            let root = scratch.root().display().to_string();
+            let grants = || grants.iter().map(|word| word.replace('@', &format!("{root}/")));
+            let outcome = Run::confined(&scratch)
+                .options(grants())
+                .attack(&scratch, ["write-rdwr".as_ref(), fifo.as_os_str()]);
+            let waiting = rustix::io::ioctl_fionread(&reader).unwrap();
+            findings.claim((waiting > 0) == works, || {
+                format!("{who:?}: {:?}: {waiting} bytes, {}", grants().collect::<Vec<_>>(), outcome.tell())
+            });
+            let twin =
+                Run::confined(&scratch).options(grants()).command(["cat".as_ref(), text.as_os_str()]).run();
+            findings.claim(twin.out == "as it was\n", || format!("{who:?}: {}", twin.tell()));
+        }
+    }
+    findings.settle();
+}
+
+#[test]
+fn a_fifo_that_is_named_to_be_read_is_refused_where_it_could_be_written() {
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        let fifo = scratch.path("home/fifo");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, 0o600.into()).unwrap();
+        scratch.give(&fifo);
+        let run = || Run::confined(&scratch).command(["cat"]);
+        let refused = run().option("--ro").option(&fifo).run();
+        assert!(refused.code() == Some(125) && refused.err.contains("FIFO"), "{}", refused.tell());
+        let writer = fs::OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
+        rustix::io::write(&writer, b"handed in\n").unwrap();
+        let reader = fs::File::open(&fifo).unwrap();
+        drop(writer);
+        let handed = run().stdio(0, reader).run();
+        assert_eq!(handed.out, "handed in\n", "{}", handed.tell());
+    }
+}
+
+#[test]
+fn a_fifo_in_a_directory_that_cannot_be_listed_is_not_written_to() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let scratch = Scratch::new(Who::User);
+    let dir = scratch.dir("home/svc/closed");
+    let fifo = dir.join("fifo");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, 0o600.into()).unwrap();
+    scratch.give(&fifo);
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o711)).unwrap();
+    std::os::unix::fs::chown(&dir, Some(0), Some(0)).unwrap();
+    let reader = fs::OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
+    let run = |shown: &str| {
+        Run::confined(&scratch).options(options(&scratch, &["--ro"])).option(scratch.path(shown))
+    };
+    let outcome = run("home/svc").attack(&scratch, ["write-rdwr".as_ref(), fifo.as_os_str()]);
+    assert_eq!(rustix::io::ioctl_fionread(&reader).unwrap(), 0, "{}", outcome.tell());
+    let refused = run("home/svc/closed").command(["true"]).run();
+    assert!(refused.code() == Some(125) && refused.err.contains("--seal"), "{}", refused.tell());
+    let twin = Run::plain(&scratch).attack(&scratch, ["write-rdwr".as_ref(), fifo.as_os_str()]);
+    assert!(rustix::io::ioctl_fionread(&reader).unwrap() > 0, "{}", twin.tell());
+}
+
 #[test]
 fn abstract_sockets_of_other_programs_are_not_reached() {
     let mut findings = Findings::default();

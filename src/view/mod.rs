@@ -9,6 +9,7 @@ pub mod changes;
 pub mod control;
 pub mod danger;
 mod direct;
+pub mod fifos;
 pub mod git;
 mod hidden;
 mod home;
@@ -140,6 +141,7 @@ impl View {
         view.look_for_aliases(policy, purpose)?;
         if host.namespaces() {
             sockets::cover(&mut view, host)?;
+            fifos::cover(&mut view)?;
             view.pin_parents();
         } else {
             direct::reduce(&mut view, &real_home)?;

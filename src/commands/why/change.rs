@@ -9,6 +9,7 @@ use super::file::Judged;
 use super::rule;
 use crate::enforce::mounts::OWN;
 use crate::error::paste;
+use crate::view::fifos::FIFO;
 use crate::view::inside::{Seen, Stop, What};
 use crate::view::never::NOBODY;
 use crate::view::{Access, Backing, Origin, Place, system};
@@ -62,6 +63,9 @@ impl Judged<'_> {
         if place.origin == Origin::Option {
             return answer
                 .suggest(format!("without `--hide {path}`"), rule::danger(&place.path, home, false, false));
+        }
+        if place.reason == FIFO {
+            return answer.note(format!("it can be handed in for reading: `< {path}`"));
         }
         if self.ask.aliases.contains(&place.path) || place.reason.contains("alias") {
             return answer.suggest(
