@@ -245,6 +245,85 @@ fn directories_of_the_machine_that_no_program_needs_do_not_exist_inside() {
     findings.settle();
 }
 
+/// Only opened, never read: to read some of these acts.
+#[test]
+fn root_cannot_open_what_others_may_not_of_the_kernels_files() {
+    let scratch = Scratch::new(Who::Root);
+    let open = |run: Run, files: &[String]| {
+        let script = files.iter().fold(String::new(), |script, file| {
+            script + &format!("(: <{file}) 2>/dev/null && echo {file}\n")
+        });
+        run.shell(script + "true").out
+    };
+    let named = |path: &str| path.to_owned();
+    let mut files = vec![named("/proc/sys/kernel/cad_pid"), named("/proc/sys/vm/mmap_rnd_bits")];
+    files.extend(["/sys/kernel/slab", "/sys/module", "/sys/firmware/acpi/tables"].iter().flat_map(|tree| {
+        roots_own(Path::new(tree)).into_iter().take(20).map(|path| path.display().to_string())
+    }));
+    files.retain(|file| fs::metadata(file).is_ok());
+    let network = vec![
+        named("/proc/sys/net/ipv4/tcp_fastopen_key"),
+        named("/proc/sys/net/ipv6/conf/lo/stable_secret"),
+        named("/proc/sys/net/core/bpf_jit_harden"),
+    ];
+    let lines = |text: &str| text.lines().count();
+    for (options, files) in [
+        (&[][..], &files),
+        (&["--net", "host"], &files),
+        (&["--net", "host"], &network),
+        (&["--require", "process-hiding"], &files),
+    ] {
+        let opened = open(Run::confined(&scratch).options(options), files);
+        assert_eq!(opened, "", "{options:?}");
+        assert_eq!(lines(&open(Run::plain(&scratch), files)), files.len(), "unconfined");
+    }
+    let opened = open(Run::confined(&scratch).options(["--namespaces", "off"]), &files);
+    // Without a view /proc can only be granted whole.
+    assert!(opened.lines().all(|file| file.starts_with("/proc/")), "{opened}");
+}
+
+fn roots_own(tree: &Path) -> Vec<PathBuf> {
+    use std::os::unix::fs::MetadataExt as _;
+    let mut found = Vec::new();
+    for entry in fs::read_dir(tree).into_iter().flatten().flatten() {
+        let Ok(metadata) = entry.metadata() else { continue };
+        if metadata.is_dir() {
+            found.extend(roots_own(&entry.path()));
+        } else if metadata.is_file() && metadata.mode() & 0o404 == 0o400 {
+            found.push(entry.path());
+        }
+        if found.len() > 20 {
+            break;
+        }
+    }
+    found
+}
+
+#[test]
+fn everybody_reads_what_programs_ask_the_kernel_about_the_machine() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        for file in [
+            "/sys/devices/system/cpu/online",
+            "/sys/devices/system/cpu/cpu0/topology/core_id",
+            "/sys/devices/system/node/online",
+            "/sys/kernel/mm/transparent_hugepage/enabled",
+            "/sys/class/net/lo/mtu",
+            "/proc/sys/kernel/pid_max",
+            "/proc/sys/net/core/somaxconn",
+        ] {
+            let outcome = Run::confined(&scratch).command(["cat", file]).run();
+            findings.claim(outcome.ok() && !outcome.out.is_empty(), || {
+                format!("{who:?}: {file}: {}", outcome.tell())
+            });
+        }
+        let outcome = Run::confined(&scratch).shell("lscpu && nproc && ls /sys/class /sys/module");
+        findings.claim(outcome.ok(), || format!("{who:?}: {}", outcome.tell()));
+    }
+    findings.settle();
+}
+
 /// What the machine keeps for root alone: nothing of it is shown, only whether the read succeeded.
 #[test]
 fn root_cannot_read_what_others_may_not() {

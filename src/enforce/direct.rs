@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat, renameat};
 
 use super::mounts::{Grant, Right};
-use super::{kept, veil};
+use super::{kept, sysfs, veil};
 use crate::error::{Error, Result};
 use crate::plan::note::Note;
 use crate::view::trace::object;
@@ -18,6 +18,7 @@ use crate::view::{Access, Backing, Source, View};
 
 pub fn grants(view: View, note: &Note) -> Result<Vec<Grant>> {
     let hidden = hidden(&view)?;
+    let owns_system = view.places().any(|place| place.backing == Backing::Veiled);
     let mut grants = Vec::new();
     let mut withheld = HashSet::new();
     if let Some(state) = &view.state {
@@ -42,6 +43,10 @@ pub fn grants(view: View, note: &Note) -> Result<Vec<Grant>> {
             _ => continue,
         };
         if let Source::Object { fd, directory } = entry.source {
+            if owns_system && entry.place.backing == Backing::Sys {
+                grants.extend(sysfs::grants(&fd, &hidden));
+                continue;
+            }
             grant_around(fd, directory, &path, right, &hidden, &mut grants, &mut withheld)
                 .map_err(|error| Error::path("look into", path, error))?;
         }

@@ -16,6 +16,7 @@ pub mod namespaces;
 pub mod seccomp;
 pub mod self_check;
 pub mod standard;
+mod sysfs;
 pub mod veil;
 pub mod writable;
 

@@ -28,8 +28,8 @@ use self::clone::{NODEV, NOEXEC, NOSUID, RDONLY, clone, clone_at, mount_on};
 use self::file::{empty_file, identity, relative, write_file};
 use self::filesystem::{Own, attach_tmpfs, devpts, queues, tmp_bytes};
 use self::tree::Upper;
-use super::kept;
 use super::veil::{Veil, unreadable};
+use super::{kept, sysfs};
 use crate::error::{Error, Result, paste};
 use crate::plan::Plan;
 use crate::plan::facts::{self, Lesser};
@@ -243,7 +243,14 @@ impl Builder<'_> {
                 self.cover(&path, directory, Region::Foreign)?;
             }
         }
-        let right = if place.access == Access::Write { Right::Write } else { Right::Read };
+        let right = match place.access {
+            Access::Write => Right::Write,
+            _ if place.backing == Backing::Sys && self.plan.world.veil => {
+                self.grants.extend(sysfs::grants(&mount, &[] as &[&Path]));
+                Right::List
+            }
+            _ => Right::Read,
+        };
         self.grant(mount, right, directory);
         self.above.push((place.path, inner, self.inherited().max(Some(right))));
         Ok(())

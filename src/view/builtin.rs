@@ -1,6 +1,8 @@
 //! The tables of the system applied to this host: system trees, /dev, /proc, /sys.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, accessat};
@@ -62,7 +64,7 @@ pub fn add(view: &mut View, policy: &Policy, caller: &Caller, host: &Host) -> Re
     add_ssh(view, caller);
     hide(view, host);
     add_devices(view, caller, host)?;
-    add_kernel(view, host)
+    add_kernel(view, policy, host)
 }
 
 /// Names are looked up over TCP where only TCP ports were granted: resolv.conf(5) "use-vc", in a private copy.
@@ -189,17 +191,59 @@ fn open_tty() -> Result<std::os::fd::OwnedFd> {
     Ok(traced.fd)
 }
 
-fn add_kernel(view: &mut View, host: &Host) -> Result<()> {
+fn add_kernel(view: &mut View, policy: &Policy, host: &Host) -> Result<()> {
     let proc = trace(Path::new("/proc")).map_err(|error| Error::path("find", "/proc", error))?;
     view.table("/proc", Access::Read, Backing::Proc, "processes; read-only", Source::directory(proc.fd));
+    if let Ok(sys) = trace(Path::new("/sys")) {
+        // Whether a new sysfs can be had is seen only when it is mounted, so the host's own is kept at hand.
+        view.table("/sys", Access::Read, Backing::Sys, "devices; read-only", Source::directory(sys.fd));
+    }
     if host.owns_system() {
-        for (path, reason) in system::PROC_HIDDEN.iter().filter(|(path, _)| Path::new(path).exists()) {
-            let backing = Backing::Cover { directory: false };
-            view.table(*path, Access::Hidden, backing, reason, Source::None);
+        hide_roots_own(view, policy);
+    }
+    Ok(())
+}
+
+/// What uid 0 may read by its mode, and nobody else. A row of /proc itself is hidden whatever its mode.
+fn hide_roots_own(view: &mut View, policy: &Policy) {
+    let mut cover = |path: PathBuf, reason: &str| {
+        view.table(path, Access::Hidden, Backing::Cover { directory: false }, reason, Source::None);
+    };
+    let there = |path: &Path| {
+        let of_settings = path.starts_with("/proc/sys");
+        fs::metadata(path).is_ok_and(|found| !of_settings || is_roots_alone(&found))
+    };
+    let host_network = policy.network.net == Net::Host;
+    let of_network = system::NET_HIDDEN.iter().filter(|_| host_network);
+    for (path, reason) in
+        system::PROC_HIDDEN.iter().chain(of_network).map(|(path, reason)| (Path::new(path), reason))
+    {
+        if there(path) {
+            cover(path.to_owned(), reason);
         }
     }
-    let Ok(sys) = trace(Path::new("/sys")) else { return Ok(()) };
-    // Whether a new sysfs can be had is seen only when it is mounted, so the host's own is kept at hand.
-    view.table("/sys", Access::Read, Backing::Sys, "devices; read-only", Source::directory(sys.fd));
-    Ok(())
+    if host_network {
+        for interface in fs::read_dir(system::NET_INTERFACES).into_iter().flatten().flatten() {
+            cover(interface.path().join(system::NET_SECRET), "a key");
+        }
+    }
+    for (directory, kind, name) in system::SYS_ROOTS_OWN {
+        let directory = Path::new(directory);
+        // One stands for all: they are made alike.
+        let first = directory.join(format!("{kind}0")).join(name);
+        if !fs::metadata(first).is_ok_and(|found| is_roots_alone(&found)) {
+            continue;
+        }
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let number = entry.file_name();
+            let number = number.as_bytes().strip_prefix(kind.as_bytes()).unwrap_or_default();
+            if number.first().is_some_and(u8::is_ascii_digit) {
+                cover(entry.path().join(name), "a file that only root reads");
+            }
+        }
+    }
+}
+
+fn is_roots_alone(found: &fs::Metadata) -> bool {
+    found.mode() & 0o004 == 0
 }

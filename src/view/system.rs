@@ -106,6 +106,45 @@ pub const PROC_HIDDEN: &[(&str, &str)] = &[
     ("/proc/iomem", "physical addresses"),
     ("/proc/ioports", "physical addresses"),
     ("/proc/pagetypeinfo", "physical memory"),
+    ("/proc/sys/kernel/cad_pid", "a setting that only root reads"),
+    ("/proc/sys/kernel/usermodehelper/bset", "a setting that only root reads"),
+    ("/proc/sys/kernel/usermodehelper/inheritable", "a setting that only root reads"),
+    ("/proc/sys/vm/mmap_rnd_bits", "how far addresses are spread"),
+    ("/proc/sys/vm/mmap_rnd_compat_bits", "how far addresses are spread"),
+    ("/proc/sys/vm/stat_refresh", "reading it acts"),
+    ("/proc/sys/fs/protected_fifos", "a setting that only root reads"),
+    ("/proc/sys/fs/protected_hardlinks", "a setting that only root reads"),
+    ("/proc/sys/fs/protected_regular", "a setting that only root reads"),
+    ("/proc/sys/fs/protected_symlinks", "a setting that only root reads"),
+];
+
+/// The same of the host's network, where that is used. Each interface has a secret besides.
+pub const NET_HIDDEN: &[(&str, &str)] = &[
+    ("/proc/sys/net/ipv4/tcp_fastopen_key", "a key"),
+    ("/proc/sys/net/core/bpf_jit_harden", "a setting that only root reads"),
+    ("/proc/sys/net/core/bpf_jit_kallsyms", "a setting that only root reads"),
+    ("/proc/sys/net/core/bpf_jit_limit", "a setting that only root reads"),
+];
+pub const NET_INTERFACES: &str = "/proc/sys/net/ipv6/conf";
+pub const NET_SECRET: &str = "stable_secret";
+
+/// What uid 0 reads of /sys, besides names: there root's own files are too many to be covered (7000 on a small
+/// machine), and to read one of them can act. Of processors what a program asks to fit itself to the machine.
+pub const SYS_READABLE: &[(&str, &str)] = &[
+    ("/sys/devices/system/cpu", "processors: lscpu, nproc, allocators, runtimes"),
+    ("/sys/devices/system/node", "memory by node: numactl, hwloc, allocators"),
+    ("/sys/devices/system/clocksource", "the clock: runtimes"),
+    ("/sys/devices/virtual/net", "loopback and the like; /sys/class/net leads there"),
+    ("/sys/kernel/mm/hugepages", "large pages: databases, allocators, the JVM"),
+    ("/sys/kernel/mm/transparent_hugepage", "large pages: allocators, the JVM, Go"),
+];
+
+/// Root's own files in there: in each directory of this name and a number.
+pub const SYS_ROOTS_OWN: &[(&str, &str, &str)] = &[
+    ("/sys/devices/system/cpu", "cpu", "topology/ppin"),
+    ("/sys/devices/system/cpu", "cpu", "crash_notes"),
+    ("/sys/devices/system/cpu", "cpu", "crash_notes_size"),
+    ("/sys/devices/system/cpu/cpufreq", "policy", "cpuinfo_cur_freq"),
 ];
 
 /// Parts of /sys that are file systems of their own; covered where a new sysfs cannot be had.

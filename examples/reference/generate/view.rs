@@ -48,6 +48,18 @@ pub fn page() -> String {
         paths,
         system::PROC_HIDDEN,
     ));
+    text.push_str(&table(
+        "Hidden below /proc, from root with --net host",
+        "With `stable_secret` of every interface. In a network namespace these are the command's own, or missing.",
+        paths,
+        system::NET_HIDDEN,
+    ));
+    text.push_str(&table(
+        "What root reads of /sys",
+        "Root would need no capability for what only root may read there, so that it lists all and reads these. Others\nread what their modes let them.",
+        paths,
+        system::SYS_READABLE,
+    ));
     text.push_str(&table("Hidden below /sys", "Where a new sysfs cannot be had.", paths, system::SYS_HIDDEN));
     text.push_str(&format!(
         "\n## Devices\n\n`/dev` is new and holds {}, the links of the standard streams, new pseudo-terminals, and the \

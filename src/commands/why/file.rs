@@ -11,7 +11,7 @@ use crate::plan::Namespace;
 use crate::plan::facts::Facts;
 use crate::view::inside::{Node, Seen, Stop, What, World, walk};
 use crate::view::sockets::RESOLVE_UNIX_ABI;
-use crate::view::{Access, Backing, Origin, Place};
+use crate::view::{Access, Backing, Origin, Place, system};
 
 /// What the answers are taken from: the plan, and the names as they will be.
 pub struct Ask<'a> {
@@ -136,6 +136,10 @@ impl Judged<'_> {
         let hidden =
             !self.viewed() && self.ask.hidden.iter().any(|hidden| self.seen.path.starts_with(hidden));
         match self.place {
+            Some(place) if place.backing == Backing::Sys && self.ask.facts.plan.world.veil => {
+                let shown = |(tree, _): &(&str, &str)| self.seen.path.starts_with(tree);
+                !hidden && system::SYS_READABLE.iter().any(shown)
+            }
             Some(place) => place.access >= Access::Read && !hidden,
             // In the root directory of the view lies the note, whose mode says what it is.
             None => self.viewed(),
@@ -228,6 +232,10 @@ impl Judged<'_> {
         }
         if answer.readable == Some(true) && self.cannot_be_copied(path, node) {
             answer.note("it belongs to another user or group, so that no private copy of it can be made");
+        }
+        let roots_own = self.place.is_some_and(|place| place.backing == Backing::Sys) && !self.grants_read();
+        if roots_own && node.what == What::File {
+            answer.note("uid 0 reads of /sys only what programs ask about the machine");
         }
         if self.holds_hidden(path) {
             answer.note(

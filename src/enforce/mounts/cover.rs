@@ -18,8 +18,11 @@ impl Builder<'_> {
         if region == Region::Own {
             return Ok(());
         }
-        // Of the kernel's own directory there is nothing to look out for on the way.
-        let target = match path.parent() == Some(Path::new("/proc")) {
+        // Of the kernel's own directory there is nothing to look out for on the way. What belongs to an interface may be
+        // gone.
+        let setting = path.starts_with("/proc/sys") && !path.starts_with("/proc/sys/net");
+        let always = setting || path.parent() == Some(Path::new("/proc"));
+        let target = match always {
             true => None,
             false => match self.open_foreign(path)? {
                 None => return Ok(()),
