@@ -196,6 +196,10 @@ fn no_namespace_is_made_or_entered() {
         // The kernel takes the low half of clone's flags.
         let high = Run::confined(&scratch).attack(&scratch, ["clone", "0xab10000000"]);
         findings.claim(high.denied(), || format!("{who:?}: clone with high bits: {}", high.tell()));
+        let sibling = Run::confined(&scratch).attack(&scratch, ["clone", "0x8000"]);
+        findings.claim(sibling.verdict() == "EPERM" && sibling.denied(), || {
+            format!("{who:?}: clone a sibling: {}", sibling.tell())
+        });
         let fork = Run::confined(&scratch).attack(&scratch, ["clone", "0"]);
         findings.claim(fork.ok(), || format!("{who:?}: clone without flags: {}", fork.tell()));
 

@@ -115,7 +115,12 @@ fn what_the_options_grant_is_granted_and_no_failure() {
             assert!(outcome.ok() && with(&object, "works").contains(&"own loopback"), "{}", outcome.tell());
         }
         let (outcome, object) = proved(&scratch, &["--allow", "userns"]);
-        let namespaces = ["unshare a user namespace", "clone a user namespace", "clone3 a user namespace"];
+        let namespaces = [
+            "unshare a user namespace",
+            "clone a user namespace",
+            "clone a sibling",
+            "clone3 a user namespace",
+        ];
         assert_eq!(with(&object, "granted"), namespaces, "{}", outcome.tell());
         assert!(outcome.ok(), "{}", outcome.tell());
     }

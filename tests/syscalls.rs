@@ -121,6 +121,9 @@ fn arguments_are_judged_on_the_half_that_the_kernel_reads() {
             // CLONE_SIGHAND without CLONE_VM is refused by the kernel.
             (("clone", libc::SYS_clone, &[0x1000_0800]), Err(EINVAL), EPERM),
             (("clone, high bits", libc::SYS_clone, &[0x1000_0800 | GARBAGE]), Err(EINVAL), EPERM),
+            // CLONE_PARENT, with the same.
+            (("clone a sibling", libc::SYS_clone, &[0x8800]), Err(EINVAL), EPERM),
+            (("F_SET_RW_HINT", libc::SYS_fcntl, &[-1, 1036, NOWHERE]), Err(EBADF), EPERM),
             (("fast open", libc::SYS_sendto, &[-1, 0, 0, 0x2000_0000]), Err(EBADF), EOPNOTSUPP),
             (("sendmsg", libc::SYS_sendmsg, &[-1, 0, 0x2000_0000]), Err(EBADF), EOPNOTSUPP),
         ],
@@ -131,6 +134,7 @@ fn arguments_are_judged_on_the_half_that_the_kernel_reads() {
         (("prlimit64 of oneself", libc::SYS_prlimit64, &[0, 7, NOWHERE]), Err(EFAULT)),
         (("prlimit64, reading", libc::SYS_prlimit64, &[0x7fff_fffe, 7, 0, 0]), Err(ESRCH)),
         (("clone", libc::SYS_clone, &[0x800]), Err(EINVAL)),
+        (("F_GET_RW_HINT", libc::SYS_fcntl, &[-1, 1035, NOWHERE]), Err(EBADF)),
         (("sendto", libc::SYS_sendto, &[-1, 0, 0, 0x4000]), Err(EBADF)),
     ];
     for (attempt, expected) in passing {

@@ -47,6 +47,10 @@ pub fn clone_user(_: &Aims) -> Tried {
     nothing(attempt::clone_with(libc::CLONE_NEWUSER))
 }
 
+pub fn clone_sibling(_: &Aims) -> Tried {
+    nothing(attempt::clone_with(libc::CLONE_PARENT))
+}
+
 pub fn clone3_user(_: &Aims) -> Tried {
     nothing(attempt::clone3_with(libc::CLONE_NEWUSER as u64))
 }

@@ -264,6 +264,7 @@ pub const ROWS: &[Row] = &[
     ),
     row(NoGain, "unshare a mount namespace", CALL, kernel::unshare_mount, "the view could be taken apart"),
     row(NoGain, "clone a user namespace", Call(namespaces), kernel::clone_user, "clone(2)"),
+    row(NoGain, "clone a sibling", Call(namespaces), kernel::clone_sibling, "a child of the caller's"),
     row(
         NoGain,
         "clone3 a user namespace",

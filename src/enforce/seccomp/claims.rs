@@ -121,6 +121,41 @@ fn new_namespaces_are_denied_unless_allowed() {
 }
 
 #[test]
+fn siblings_are_denied_and_own_children_and_threads_are_not() {
+    let (parent, fork, vfork, thread, spawn) = (0x8000, 17, 0x4111, 0x003d_0f00, 0x4100 | 17);
+    claims(
+        &ordinary(),
+        &[
+            ("clone", &[parent | 17], errno(EPERM)),
+            ("clone", &[parent | vfork], errno(EPERM)),
+            ("clone", &[parent], errno(EPERM)),
+            ("clone", &[fork], ALLOW),
+            ("clone", &[vfork], ALLOW),
+            ("clone", &[thread], ALLOW),
+            ("clone", &[spawn], ALLOW),
+        ],
+    );
+    // clone3(2) passes there, and what it asks for cannot be seen.
+    claims(&Rules { namespaces: true, ..ordinary() }, &[("clone", &[parent | 17], ALLOW)]);
+}
+
+#[test]
+fn write_hints_are_denied_and_what_else_a_descriptor_can_is_not() {
+    let (get, set, get_file, set_file, set_flags, lock) = (1035, 1036, 1037, 1038, 4, 6);
+    claims(
+        &ordinary(),
+        &[
+            ("fcntl", &[3, set], errno(EPERM)),
+            ("fcntl", &[3, set_file], errno(EPERM)),
+            ("fcntl", &[3, get], ALLOW),
+            ("fcntl", &[3, get_file], ALLOW),
+            ("fcntl", &[3, set_flags], ALLOW),
+            ("fcntl", &[3, lock], ALLOW),
+        ],
+    );
+}
+
+#[test]
 fn limits_and_priority_of_others_are_denied_own_ones_are_not() {
     let (me, other, pointer) = (0, 4321, 0x7f00_0000_0000);
     claims(

@@ -40,6 +40,8 @@ const EITHER_INET: Test = masked(0, !8, INET);
 
 const IOCTL: Row = call("ioctl", 16, 29);
 const SOCKET: Row = call("socket", 41, 198);
+const CLONE: Row = call("clone", 56, 220);
+const FCNTL: Row = call("fcntl", 72, 25);
 const SETSOCKOPT: Row = call("setsockopt", 54, 208);
 const SETPRIORITY: Row = call("setpriority", 141, 140);
 const IOPRIO_SET: Row = call("ioprio_set", 251, 30);
@@ -209,8 +211,16 @@ pub const TABLE: &[Group] = &[
             call("setns", 308, 268),
             // NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET. CLONE_NEWTIME lies in the byte of the exit
             // signal: clone(2) does not read it as a flag.
-            call("clone", 56, 220).when(&[any(0, 0x7e02_0000)]),
+            CLONE.when(&[any(0, 0x7e02_0000)]),
         ],
+    },
+    Group {
+        name: "siblings",
+        errno: EPERM,
+        when: When::NoNamespaces,
+        // CLONE_PARENT. runc starts its containers with it.
+        reason: "makes children of the parent, who may be outside: it would have to wait for what it never started",
+        rows: &[CLONE.when(&[any(0, 0x8000)])],
     },
     Group {
         name: "namespaces",
@@ -330,6 +340,14 @@ pub const TABLE: &[Group] = &[
             x86("open", 2).when(&[any(1, CREATES), any(2, SETUID)]),
             call("openat", 257, 56).when(&[any(2, CREATES), any(3, SETUID)]),
         ],
+    },
+    Group {
+        name: "write-hints",
+        errno: EPERM,
+        when: When::Always,
+        // F_SET_RW_HINT, and F_SET_FILE_RW_HINT, which is the descriptor's own where it exists (linux/fcntl.h).
+        reason: "sets how long what is written to an inode is expected to last, through a descriptor open for reading only",
+        rows: &[FCNTL.when(&[is(1, 1036)]), FCNTL.when(&[is(1, 1038)])],
     },
     Group {
         name: "families",
