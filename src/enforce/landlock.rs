@@ -9,6 +9,9 @@ use landlock::{
     RulesetCreatedAttr, Scope,
 };
 
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::thread::set_no_new_privs;
+
 use super::mounts::{Grant, Right};
 use crate::error::{Error, Result};
 use crate::plan;
@@ -19,6 +22,9 @@ const NEWEST: u32 = 10;
 
 /// Denials of the programs that are executed under this ruleset are logged too (linux/landlock.h, ABI 7).
 const LOG_NEW_EXEC_ON: u32 = 1 << 1;
+
+/// The first version that rules signals.
+const SCOPES_ABI: u32 = 6;
 
 fn version(abi: u32) -> ABI {
     match abi.min(NEWEST) {
@@ -122,6 +128,28 @@ fn restrict(
     }
     // Unasked only what confine's own program is denied would be logged, and it execs at once.
     let flags = if asked.log { LOG_NEW_EXEC_ON } else { 0 };
+    Ok(sys::landlock_restrict_self(ruleset.as_fd(), flags)?)
+}
+
+/// A domain that rules nothing but to whom signals may be sent: none outside. The calling thread's and its children's.
+pub fn scope_signals(abi: u32) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// Since ABI 7: this program's own denials are not logged, of which there is one for each process of the host.
+    const LOG_SAME_EXEC_OFF: u32 = 1 << 0;
+    if abi < SCOPES_ABI {
+        return Err("there is no signal scope in this version".into());
+    }
+    // Moving between directories is denied by every layer that does not grant it, whether it handles that or not; before
+    // Linux 6.13 by one that handles nothing of the file system either (landlock(7), LANDLOCK_ACCESS_FS_REFER).
+    let created = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::Refer)?
+        .scope(Scope::Signal)?
+        .create()?;
+    let ruleset = Option::<OwnedFd>::from(created).ok_or("the kernel made no ruleset of what was asked")?;
+    let root = openat(CWD, "/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    sys::landlock_add_path(ruleset.as_fd(), root.as_fd(), BitFlags::from(AccessFs::Refer).bits())?;
+    set_no_new_privs(true)?;
+    let flags = if abi > SCOPES_ABI { LOG_SAME_EXEC_OFF } else { 0 };
     Ok(sys::landlock_restrict_self(ruleset.as_fd(), flags)?)
 }
 

@@ -135,7 +135,7 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
             // Somebody is told what was used.
             let counter = record.is_kept().then(Sampler::of_the_end).transpose()?;
             let tracing = supervision.trace.map(|how| tracer::pair().map(|ends| (how, ends))).transpose()?;
-            match supervise::split(surroundings, namespace)? {
+            match supervise::split(surroundings, namespace, plan.world.ruleset.abi)? {
                 Role::Init(before) => {
                     tracee = tracing.map(|(_, (outside, inside))| {
                         drop(outside);
@@ -157,12 +157,12 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
                     }
                     Some(before)
                 }
-                Role::Monitor { init, link, surroundings } => {
+                Role::Monitor { init, link, surroundings, tree } => {
                     let home = view.home.clone();
                     // What is open here would be kept busy for as long as the command runs.
                     drop((view, target));
                     plan.process.descriptors.iter().copied().for_each(sys::close);
-                    let mut monitor = Monitor::new(link, init, namespace, surroundings)?;
+                    let mut monitor = Monitor::new(link, init, tree, surroundings)?;
                     if let Some(counter) = counter {
                         monitor.count(counter);
                     }

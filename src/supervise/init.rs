@@ -17,7 +17,7 @@ use rustix::process::{WaitOptions, wait};
 use super::broker::{Seat, Serving};
 use super::link::{Link, Message};
 use super::surroundings::{Surroundings, now};
-use super::tree;
+use super::tree::{self, Tree};
 use crate::enforce::{credentials, descriptors};
 use crate::error::{Error, Result};
 use crate::plan::Process;
@@ -29,14 +29,15 @@ const STDERR: RawFd = 2;
 pub struct Before {
     pub link: Link,
     pub surroundings: Surroundings,
-    pub namespace: bool,
+    /// None where the init is the first process of a PID namespace, which ends with it.
+    pub tree: Option<Tree>,
 }
 
 impl Before {
     /// As soon as the init exists: whatever it is doing, even stopped, it ends with the monitor. Where there is no
     /// PID namespace its end would free the others, so there it is only woken to end them.
     pub fn end_with_monitor(&self) -> Result<()> {
-        let signal = if self.namespace { Signal::SIGKILL } else { Signal::SIGCONT };
+        let signal = if self.tree.is_none() { Signal::SIGKILL } else { Signal::SIGCONT };
         set_pdeathsig(Some(signal)).map_err(|errno| Error::step("end with the supervisor", errno))
     }
 }
@@ -44,7 +45,7 @@ impl Before {
 /// Forks the command's process, which returns. The init does not: it ends with this call.
 pub fn become_init(before: Before, process: &Process, serving: Option<Serving>) -> Result<Option<Seat>> {
     let failed = |what: &'static str| move |errno: Errno| Error::step(what, errno);
-    if !before.namespace {
+    if before.tree.is_some() {
         set_child_subreaper(true).map_err(failed("become the reaper of orphans"))?;
     }
     let signals = SignalFd::with_flags(&sys::all_signals(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
@@ -57,7 +58,7 @@ pub fn become_init(before: Before, process: &Process, serving: Option<Serving>) 
             Ok(serving.map(|serving| serving.seat))
         }
         Some(child) => {
-            let serving = serving.filter(|_| before.namespace);
+            let serving = serving.filter(|_| before.tree.is_none());
             let mut init =
                 Init { before, signals, command: Pid::from_raw(child), turn: 0, copies: Vec::new() };
             // Never dropped: most of what it owns was closed by number when it settled.
@@ -220,11 +221,11 @@ impl Init {
         let Some(group) = foreground.filter(|group| group.as_raw() != 0 && *group != getpgrp()) else {
             return false;
         };
-        self.before.namespace || tree::descendants().iter().any(|pid| getpgid(Some(*pid)) == Ok(group))
+        self.before.tree.is_none() || tree::descendants().iter().any(|pid| getpgid(Some(*pid)) == Ok(group))
     }
 
     fn signal_all(&self, number: i32) {
-        if self.before.namespace {
+        if self.before.tree.is_none() {
             let _ = sys::kill(-1, number);
         } else {
             for pid in tree::descendants() {
@@ -233,10 +234,32 @@ impl Init {
         }
     }
 
+    /// Where one blow ends all, the monitor would be hit as well: it strikes itself, having heard how the command ended,
+    /// and only when it has gone is it done from here.
     fn end(&self, status: i32) -> i32 {
-        if !self.before.namespace {
-            tree::end();
+        let Some(tree) = &self.before.tree else { return status };
+        if tree.is_enclosed() {
+            if !self.hears_the_end() {
+                return status;
+            }
+            // Its files are closed before it is gone; and one that fails while it sets up has a reason to tell.
+            while !tree.is_orphaned() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
         }
+        let _ = tree.end();
         status
+    }
+
+    /// Until the other end of the link is closed. It has nothing to say any more.
+    fn hears_the_end(&self) -> bool {
+        loop {
+            let mut watched = [PollFd::new(self.before.link.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut watched, PollTimeout::NONE) {
+                Ok(_) if self.before.link.receive().is_none() => return true,
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(_) => return false,
+            }
+        }
     }
 }

@@ -10,6 +10,7 @@
 mod bounded;
 pub mod broker;
 pub mod ceilings;
+mod enclosure;
 pub mod init;
 pub mod link;
 pub mod monitor;
@@ -29,7 +30,6 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use nix::poll::PollTimeout;
-use nix::sys::prctl::set_child_subreaper;
 use nix::sys::signal::{SigmaskHow, sigprocmask};
 use nix::unistd::Pid;
 
@@ -38,25 +38,25 @@ use crate::sys;
 use init::Before;
 use link::Link;
 use surroundings::{Surroundings, now};
+use tree::Tree;
 
 /// Which of the processes this is now.
 pub enum Role {
     /// The started process: watches, and ends with the command's status.
-    Monitor { init: Pid, link: Link, surroundings: Surroundings },
+    Monitor { init: Pid, link: Link, surroundings: Surroundings, tree: Option<Tree> },
     /// The child that goes on with the boundary.
     Init(Before),
 }
 
-/// Forks the init. The PID namespace, if one was entered, begins with it.
-pub fn split(surroundings: Surroundings, namespace: bool) -> Result<Role> {
+/// Forks the init. The PID namespace, if one was entered, begins with it; where there is none, `landlock` is the version
+/// of the kernel's.
+pub fn split(surroundings: Surroundings, namespace: bool, landlock: u32) -> Result<Role> {
     let failed = |what: &'static str| move |errno: nix::errno::Errno| Error::step(what, errno);
     // A caller that ignores SIGCHLD has its children reaped unseen, and that is inherited (sigaction(2)).
     sys::default_action(libc::SIGCHLD).map_err(|error| Error::step("reset SIGCHLD", error))?;
     scrub::scrub().map_err(|error| Error::step("clear the supervisor's command line", error))?;
-    if !namespace {
-        // Should the init be killed, its children come here to be ended.
-        set_child_subreaper(true).map_err(failed("become the reaper of orphans"))?;
-    }
+    // Should the init be killed, its children come here to be ended.
+    let tree = if namespace { None } else { Some(Tree::begin(landlock)?) };
     // Blocked before the fork, so that no signal is lost or takes its default action between the processes: both
     // read them from a descriptor. The command starts with an empty mask (`sys::reset_signals`).
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&sys::all_signals()), None)
@@ -65,11 +65,12 @@ pub fn split(surroundings: Surroundings, namespace: bool) -> Result<Role> {
     match sys::fork_into_two().map_err(|error| Error::step("start the supervisor's child", error))? {
         Some(child) => {
             drop::<OwnedFd>(inner);
-            Ok(Role::Monitor { init: Pid::from_raw(child), link: Link::new(outer), surroundings })
+            Ok(Role::Monitor { init: Pid::from_raw(child), link: Link::new(outer), surroundings, tree })
         }
         None => {
             drop::<OwnedFd>(outer);
-            let before = Before { link: Link::new(inner), surroundings, namespace };
+            let tree = tree.as_ref().map(Tree::inherited);
+            let before = Before { link: Link::new(inner), surroundings, tree };
             before.end_with_monitor()?;
             Ok(Role::Init(before))
         }

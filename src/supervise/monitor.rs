@@ -23,7 +23,8 @@ use super::sample::{Sampler, Spent};
 use super::surroundings::{Surroundings, Watched, now};
 use super::terminal::Terminal;
 use super::tracer::{Told, Tracer};
-use super::{tree, until};
+use super::tree::Tree;
+use super::until;
 use crate::error::{Error, Result};
 use crate::sys;
 
@@ -71,7 +72,8 @@ pub struct Monitor {
     /// The init has not closed its end.
     linked: bool,
     init: Pid,
-    namespace: bool,
+    /// None where the init takes everything with it, as the first process of a PID namespace.
+    tree: Option<Tree>,
     signals: SignalFd,
     terminal: Option<Terminal>,
     /// None: the run does not end with its caller.
@@ -104,7 +106,7 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    pub fn new(link: Link, init: Pid, namespace: bool, surroundings: Surroundings) -> Result<Monitor> {
+    pub fn new(link: Link, init: Pid, tree: Option<Tree>, surroundings: Surroundings) -> Result<Monitor> {
         let signals =
             SignalFd::with_flags(&sys::all_signals(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
                 .map_err(|errno| Error::step("watch the signals", errno))?;
@@ -115,7 +117,7 @@ impl Monitor {
             link,
             linked: true,
             init,
-            namespace,
+            tree,
             signals,
             terminal: surroundings.terminal,
             teardown: surroundings.caller.is_some(),
@@ -159,9 +161,10 @@ impl Monitor {
         Ok(())
     }
 
-    /// Whether a reason for ending the run, or what was denied, may have to be told on standard error.
+    /// Whether a reason for ending the run, what was denied, or what could not be ended may have to be told on standard
+    /// error.
     pub fn may_speak(&self) -> bool {
-        self.output.is_some() || self.ceilings.is_some() || self.tracer.is_some()
+        self.tree.is_some() || self.output.is_some() || self.ceilings.is_some() || self.tracer.is_some()
     }
 
     /// Until nothing of the run is left.
@@ -280,7 +283,10 @@ impl Monitor {
 
     fn on_message(&mut self) {
         match self.link.receive() {
-            Some(message @ (Message::Exited(_) | Message::Killed(_))) => self.learn(message),
+            Some(message @ (Message::Exited(_) | Message::Killed(_))) => {
+                self.learn(message);
+                self.tree.iter().for_each(|tree| _ = tree.strike());
+            }
             Some(Message::Uncaught(_)) => self.begin_to_end(true),
             Some(Message::Stopped(signal, turn, with_terminal)) => self.on_stop(signal, turn, with_terminal),
             // The init is ending, and its status says why.
@@ -434,16 +440,18 @@ impl Monitor {
         }
     }
 
-    /// Process 1 takes its namespace with it. Where there is none the init has to do the killing, and does it when
-    /// the socket closes.
+    /// Process 1 takes its namespace with it. Without either that or an enclosure the init has to do the killing, and
+    /// does it when the socket closes.
     fn kill_all(&mut self) {
         if let (Some(mut counter), None) = (self.counter.take(), self.outcome) {
             self.spent = Some(counter.spent(self.init));
         }
         self.outcome.get_or_insert(Outcome::Ended);
-        if self.namespace {
+        let Some(tree) = &self.tree else {
             let _ = kill(self.init, Signal::SIGKILL);
-        } else {
+            return;
+        };
+        if !tree.strike() {
             let _ = rustix::net::shutdown(&self.link, rustix::net::Shutdown::Both);
             let _ = kill(self.init, Signal::SIGCONT);
         }
@@ -467,9 +475,7 @@ impl Monitor {
         while let Some(message) = self.linked.then(|| self.link.receive()).flatten() {
             self.learn(message);
         }
-        if !self.namespace {
-            tree::end();
-        }
+        let left = self.tree.as_ref().and_then(|tree| tree.end().err());
         // Taken, so that the group is removed before the end is told.
         let seen_late = self.ceilings.take().and_then(|ceilings| ceilings.last_look());
         let mut outcome = if let Some(reached) = self.reached.or(seen_late) {
@@ -480,6 +486,13 @@ impl Monitor {
         } else {
             self.outcome.unwrap_or(ended)
         };
+        if let Some(left) = left {
+            left.tell();
+            // Whatever the command said of itself, the run has not gone well.
+            if matches!(outcome, Outcome::Exited(_) | Outcome::Signalled(_)) {
+                outcome = Outcome::Ended;
+            }
+        }
         let by_itself = matches!(outcome, Outcome::Exited(_));
         if let (Some(cut), true) = (self.deliver(!by_itself), by_itself) {
             outcome = cut;

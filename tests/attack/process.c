@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <linux/sockios.h>
 
 #define PID(a) ((pid_t)atoi((a)[0]))
@@ -113,6 +114,29 @@ static int priority(char **a) { return setpriority(PRIO_PROCESS, (id_t)PID(a), 9
 static int priority_group(char **a) { return setpriority(PRIO_PGRP, (id_t)PID(a), 9); }
 static int priority_high(char **a) { return (int)syscall(SYS_setpriority, 0xab00000000UL | PRIO_PROCESS, PID(a), 9); }
 static int io_priority(char **a) { return (int)syscall(SYS_ioprio_set, 1, PID(a), (3 << 13) | 0); }
+/* `hop CHAINS SECONDS FILE STAY`: chains of processes of which each forks and ends at once, every other one in a new session at every
+ * turn. Whoever is left after so long says so in FILE. The first process stays for STAY seconds. */
+static int hop(char **a) {
+    struct timespec begin, now;
+    for (int s = 1; s < 32; s++) signal(s, SIG_IGN);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    for (int chain = 0; chain < atoi(a[0]); chain++) {
+        if (fork() != 0) continue;
+        setsid();
+        do {
+            if (fork() != 0) _exit(0);
+            if (chain % 2) setsid();
+            clock_gettime(CLOCK_MONOTONIC, &now);
+        } while (now.tv_sec - begin.tv_sec < atoi(a[1]));
+        int fd = open(a[2], O_CREAT | O_WRONLY | O_APPEND, 0644);
+        _exit(write(fd, "x", 1) == 1 ? 0 : 1);
+    }
+    printf("hopping\n");
+    fflush(stdout);
+    sleep((unsigned)atoi(a[3]));
+    return 0;
+}
+
 static int own_priority(char **a) { return (void)a, setpriority(PRIO_PROCESS, 0, 5); }
 static int own_limit(char **a) {
     struct rlimit set;
@@ -220,6 +244,7 @@ const struct op process_ops[] = {
     {"ioprio-set", 1, "PID", io_priority},
     {"own-priority", 0, "", own_priority},
     {"own-limit", 0, "", own_limit},
+    {"hop", 4, "CHAINS SECONDS FILE STAY", hop},
     {"on-child", 1, "OPERATION", on_child},
     {"tiocsti", 0, "", sti},
     {"tiocsti-high", 0, "", sti_high},

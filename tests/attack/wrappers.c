@@ -2,7 +2,10 @@
 #include "attack.h"
 #include <grp.h>
 #include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
+#include <stddef.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -122,6 +125,18 @@ static int on_terminal(char **a) {
     fflush(stdout);
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 122);
 }
+/* A host whose landlock_restrict_self(2) says that it did what it did not. */
+static int fake_landlock(char **a) {
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 446, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof code / sizeof *code, code};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0) return -1;
+    return start(a);
+}
 static int spell_signals(char **a) {
     char line[256];
     FILE *status = fopen("/proc/self/status", "re");
@@ -142,6 +157,7 @@ const struct op wrapper_ops[] = {
     {"in-user-namespace", 1, "COMMAND...", in_user_namespace},
     {"with-session-key", 3, "NAME TEXT COMMAND...", with_session_key},
     {"on-terminal", 1, "COMMAND...", on_terminal},
+    {"fake-landlock", 1, "COMMAND...", fake_landlock},
     {"signals", 0, "", spell_signals},
     {0},
 };
