@@ -197,6 +197,9 @@ fn chosen(calls: BTreeSet<(String, usize)>) -> Vec<(String, usize)> {
     of.into_iter().flat_map(spread).collect()
 }
 
+/// strace counts for each process by itself, so that a fork of the command's shell can be the one that fails.
+const BASH_CANNOT_FORK: i32 = 254;
+
 fn every_call_fails_once(who: Who, options: &[&str], needed: &[&str]) {
     let ground = Ground::new(who);
     let calls = ground.calls(options);
@@ -217,7 +220,8 @@ fn every_call_fails_once(who: Who, options: &[&str], needed: &[&str]) {
             let hole = ground.hole();
             // The parent that answers the command's calls may fail later, and holds no stream to tell it; the command then
             // ends in the midst.
-            let ended = outcome.code() == Some(125);
+            let ended =
+                outcome.code() == Some(125) || (name == "clone" && outcome.code() == Some(BASH_CANNOT_FORK));
             let right =
                 if ended { ground.breach().is_none() } else { hole.is_none() && outcome.code() == Some(7) };
             findings.claim(right, || format!("{hole:?} {}", tell()));
