@@ -127,7 +127,7 @@ pub fn give_up_terminal(terminal: BorrowedFd<'_>) -> io::Result<()> {
 /// Duplicates `from` onto the number `to`, without close-on-exec.
 pub fn place_descriptor(from: BorrowedFd<'_>, to: RawFd) -> io::Result<()> {
     // SAFETY: `from` is open while borrowed; what `to` named before is closed, which is what is asked for, and
-    // the callers pass only 0, 1 and 2, which no owned descriptor holds.
+    // the callers pass only numbers that were inherited, which no owned descriptor holds.
     check(unsafe { libc::dup2(from.as_raw_fd(), to) }.into()).map(drop)
 }
 

@@ -74,9 +74,10 @@ pub fn enter(policy: &Policy, timings: &mut Timings) -> Result<Entered> {
     if plan::Relay::decide(policy).is_some() {
         descriptors::replace_by_pipes(&mut standard);
     }
-    descriptors::check_passed(&policy.descriptors)?;
+    let passed = descriptors::check_passed(&policy.descriptors)?;
     let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
     let mut caller = Caller::look(policy, uid, gid, standard)?;
+    caller.passed = passed;
     if let Some(directory) = &policy.chdir {
         caller.enter(directory).map_err(|error| policy.told_of("chdir", error))?;
     }

@@ -5,7 +5,8 @@
 
 use std::fmt;
 use std::io::{self, IsTerminal};
-use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, RawFd};
+use std::path::PathBuf;
 
 use rustix::fs::{FileType, OFlags, Stat};
 use rustix::net::{AddressFamily, SocketType};
@@ -79,9 +80,9 @@ impl fmt::Display for Kind {
     }
 }
 
-/// One of 0, 1 and 2.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standard {
+/// 0, 1, 2, or one that `--fd` names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inherited {
     pub fd: RawFd,
     pub kind: Kind,
     pub read: bool,
@@ -89,14 +90,55 @@ pub struct Standard {
     /// Of what is behind it; two equal pairs are one file, or one terminal.
     pub device: u64,
     pub inode: u64,
+    /// Which device it is, major and minor.
+    pub number: u64,
+    pub owner: u32,
+    pub mode: u32,
+    /// How many names it has.
+    pub links: u64,
     /// How it was opened, fcntl(2) F_GETFL.
     pub flags: OFlags,
+    /// Of a regular file, in the caller's mounts. The directories in it are those that the kernel goes up by when
+    /// the descriptor is opened again; `deleted` when its own name is gone (proc_pid_fd(5)).
+    pub path: Option<PathBuf>,
 }
 
-impl Standard {
+impl Inherited {
     pub fn is_terminal(&self) -> bool {
         self.kind == Kind::Terminal
     }
+
+    pub fn object(&self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+
+    /// For messages.
+    pub fn what(&self) -> String {
+        what(self.fd)
+    }
+
+    pub fn remedy(&self) -> String {
+        remedy(self.fd)
+    }
+}
+
+fn what(fd: RawFd) -> String {
+    match fd {
+        0 => "standard input".to_owned(),
+        1 => "standard output".to_owned(),
+        2 => "standard error".to_owned(),
+        _ => format!("descriptor {fd} of --fd"),
+    }
+}
+
+fn remedy(fd: RawFd) -> String {
+    let other = match fd {
+        0 => "< /dev/null",
+        1 => "| cat",
+        2 => "2> /dev/null",
+        _ => return "pass a file, a pipe, a terminal or a connected UNIX stream".to_owned(),
+    };
+    format!("give the command another one, as by '{other}'")
 }
 
 // File system types (linux/magic.h; binfmt_misc, bpf and secretmem are there as well).
@@ -219,7 +261,7 @@ pub fn fill_standard() -> io::Result<()> {
 }
 
 /// 0, 1 and 2, or a refusal. A closed one is left out: `fill_standard` has run.
-pub fn check_standard() -> Result<Vec<Standard>> {
+pub fn check_standard() -> Result<Vec<Inherited>> {
     let mut streams = Vec::with_capacity(3);
     for fd in 0..=2 {
         if let Ok((stream, flags)) = sys::borrow_with_flags(fd) {
@@ -229,20 +271,40 @@ pub fn check_standard() -> Result<Vec<Standard>> {
     Ok(streams)
 }
 
-fn check_stream(stream: BorrowedFd<'_>, fd: RawFd, flags: OFlags) -> Result<Standard> {
-    let (name, remedy) = match fd {
-        0 => ("standard input", "< /dev/null"),
-        1 => ("standard output", "| cat"),
-        _ => ("standard error", "2> /dev/null"),
-    };
-    let (kind, stat) =
-        look(stream, flags).map_err(|source| Error::step(format!("look at {name}"), source))?;
+/// `fd` is the number that the command will know it by.
+fn check_stream(stream: BorrowedFd<'_>, fd: RawFd, flags: OFlags) -> Result<Inherited> {
+    let cannot = |source: io::Error| Error::step(format!("look at {}", what(fd)), source);
+    let (kind, stat) = look(stream, flags).map_err(cannot)?;
     if !kind.may_pass() {
-        return Err(Error::refused(format!("{name} is {kind}, which could lead outside"))
-            .with_hint(format!("give the command another one, as by '{remedy}'")));
+        return Err(
+            Error::refused(format!("{} is {kind}, which could lead outside", what(fd))).with_hint(remedy(fd))
+        );
     }
     let (read, write) = access(flags);
-    Ok(Standard { fd, kind, read, write, device: stat.st_dev, inode: stat.st_ino, flags })
+    // Before there are mounts of our own, in which the kernel would go by another root.
+    let path = match kind {
+        Kind::Regular => Some(name_of(stream).map_err(cannot)?),
+        _ => None,
+    };
+    Ok(Inherited {
+        fd,
+        kind,
+        read,
+        write,
+        device: stat.st_dev,
+        inode: stat.st_ino,
+        number: stat.st_rdev,
+        owner: stat.st_uid,
+        mode: stat.st_mode,
+        links: stat.st_nlink,
+        flags,
+        path,
+    })
+}
+
+/// The name by which the kernel knows what is open, in the mounts that it was opened in.
+pub fn name_of(fd: BorrowedFd<'_>) -> io::Result<PathBuf> {
+    std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))
 }
 
 /// Whether it was opened for reading and for writing. 3 is for neither (open(2), "ioctl only").
@@ -257,29 +319,22 @@ fn access(flags: OFlags) -> (bool, bool) {
 
 /// Where output goes through the supervisor the command has pipes instead: no terminal or file that only 1 or 2 leads
 /// to is shown or granted.
-pub fn replace_by_pipes(standard: &mut [Standard]) {
+pub fn replace_by_pipes(standard: &mut [Inherited]) {
     for stream in standard.iter_mut().filter(|stream| stream.fd > 0) {
         stream.kind = Kind::Fifo;
     }
 }
 
 /// What `--fd` names.
-pub fn check_passed(fds: &[RawFd]) -> Result<()> {
-    for &fd in fds {
-        let Ok(passed) = sys::borrow(fd) else {
+pub fn check_passed(fds: &[RawFd]) -> Result<Vec<Inherited>> {
+    let check = |&fd: &RawFd| {
+        let Ok((passed, flags)) = sys::borrow_with_flags(fd) else {
             return Err(Error::refused(format!("descriptor {fd} of --fd is not open"))
                 .with_hint(format!("open it in the shell, as by '{fd}< FILE'")));
         };
-        let kind =
-            inspect(passed).map_err(|source| Error::step(format!("look at descriptor {fd}"), source))?;
-        if !kind.may_pass() {
-            return Err(Error::refused(format!(
-                "descriptor {fd} of --fd is {kind}, which could lead outside"
-            ))
-            .with_hint("pass a file, a pipe, a terminal or a connected UNIX stream"));
-        }
-    }
-    Ok(())
+        check_stream(passed, fd, OFlags::from_bits_retain(flags as u32))
+    };
+    fds.iter().map(check).collect()
 }
 
 /// Closes what was inherited above 2, but for `keep`. To be called before confine opens anything itself: a

@@ -224,7 +224,9 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
         namespaces::enter_cgroup().map_err(|error| Error::step("enter the cgroup namespace", error))?;
     }
     let (grants, served) = if viewed {
+        let named = standard::reopen_unnamed(caller, &view)?;
         let (root, mut grants, served) = mounts::build(plan, view, &note)?;
+        standard::reopen(caller, &named, &root)?;
         timings.mark("mounts");
         mounts::enter(&root)?;
         grants.push(mounts::Grant { fd: root, right: mounts::Right::List, directory: true });
@@ -237,7 +239,6 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
     // An init does not exec, and would keep the old root.
     let _served = before.is_none().then_some(served);
     enter_directory(caller)?;
-    let handed = standard::reopen(&caller.standard, viewed)?;
     let seat = match before {
         Some(before) => supervise::init::become_init(before, &plan.process, serving)?,
         None => None,
@@ -248,7 +249,7 @@ fn steps(run: Run<'_>, record: &mut Record) -> Result<u8> {
     writable::check(&writable)?;
     timings.mark("credentials");
     // After the mounts: a landlocked process may not mount.
-    landlock::apply(&plan.world.ruleset, &grants, &handed)?;
+    landlock::apply(&plan.world.ruleset, &grants, &standard::handed(&caller.standard))?;
     timings.mark("landlock");
     drop_keyring()?;
     descriptors::close_above_on_exec(&plan.process.descriptors)

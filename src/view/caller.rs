@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::enforce::descriptors::Standard;
+use crate::enforce::descriptors::Inherited;
 use crate::error::{Error, Result};
 use crate::policy::Policy;
 
@@ -31,7 +31,9 @@ pub struct Caller {
     pub environment: Vec<(OsString, OsString)>,
     /// Whether what variables name is shown.
     trusts_environment: bool,
-    pub standard: Vec<Standard>,
+    pub standard: Vec<Inherited>,
+    /// What `--fd` names.
+    pub passed: Vec<Inherited>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +46,7 @@ pub struct PasswdEntry {
 }
 
 impl Caller {
-    pub fn look(policy: &Policy, uid: u32, gid: u32, standard: Vec<Standard>) -> Result<Caller> {
+    pub fn look(policy: &Policy, uid: u32, gid: u32, standard: Vec<Inherited>) -> Result<Caller> {
         let environment: Vec<_> = std::env::vars_os().collect();
         let here = fs::metadata(".").map_err(|error| Error::path("look at", ".", error))?;
         // Whoever wrote a shell's command may have made the links that its PWD leads through.
@@ -67,6 +69,7 @@ impl Caller {
             environment,
             trusts_environment: true,
             standard,
+            passed: Vec::new(),
         };
         if let Some(shell) = &policy.shell {
             caller.entry = shell.account.clone();
@@ -76,6 +79,11 @@ impl Caller {
             caller.become_user(user.uid, user.gid)?;
         }
         Ok(caller)
+    }
+
+    /// All that the command inherits.
+    pub fn inherited(&self) -> impl Iterator<Item = &Inherited> {
+        self.standard.iter().chain(&self.passed)
     }
 
     /// `--chdir`: where the command starts.

@@ -161,7 +161,7 @@ fn a_file_system_of_the_kernel_is_one_whatever_the_width_of_its_number() {
     assert_eq!(by_file_system(0xef53, false), Kind::Unknown);
 }
 
-fn check_open(stream: BorrowedFd<'_>, fd: RawFd) -> Result<Standard> {
+fn check_open(stream: BorrowedFd<'_>, fd: RawFd) -> Result<Inherited> {
     check_stream(stream, fd, rustix::fs::fcntl_getfl(stream).unwrap())
 }
 
