@@ -143,6 +143,10 @@ impl Entered {
         if policy.no_workspace && policy.chdir.is_none() {
             caller.start_at_home(&view.home);
         }
+        // `why` is asked beside a command, with descriptors of its own.
+        if host.namespaces() && purpose != Purpose::Ask {
+            caller.inherited().try_for_each(|inherited| view.refuse_reopening(inherited))?;
+        }
         timings.mark("view");
         let never = if files.found.is_empty() { Vec::new() } else { Never::all(policy)? };
         for (file, traced) in &files.found {

@@ -11,6 +11,7 @@ pub mod danger;
 mod direct;
 pub mod fifos;
 pub mod git;
+mod handed;
 mod hidden;
 mod home;
 pub mod inside;
