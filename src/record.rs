@@ -5,6 +5,7 @@
 pub mod audit;
 pub mod chain;
 pub mod event;
+mod handed;
 
 use std::collections::hash_map::RandomState;
 use std::ffi::{OsStr, OsString};
@@ -138,7 +139,6 @@ impl Record {
             // Only asked about.
             None => policy.audit.as_ref().map_or(Ok(()), |file| Place::find(file)?.judge(view)),
         }
-        .map_err(|error| policy.told_of("audit", error))
         .inspect_err(|_| self.audit = None)
     }
 

@@ -29,6 +29,7 @@ pub fn run(invocation: &Invocation, json: bool) -> Result<Explained> {
     let entered = Record::foresee(policy).and_then(|()| run::enter(policy, &mut timings));
     let prepared = entered.and_then(|entered| {
         let prepared = entered.prepare(policy, Purpose::Explain, &mut timings)?;
+        record.refuse_handed(policy, &prepared.caller)?;
         record.judge(&prepared.view, policy)?;
         // Nothing else is done with the identity that is given up here.
         credentials::apply(&prepared.plan.process)?;

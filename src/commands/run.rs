@@ -36,6 +36,7 @@ pub fn run(invocation: Invocation) -> Result<u8> {
         entered.host.private_home = private.is_some();
         let policy = with_state(&invocation.policy, private.as_ref());
         let prepared = entered.prepare(&policy, Purpose::Run, &mut timings)?;
+        record.refuse_handed(&policy, &prepared.caller)?;
         record.judge(&prepared.view, &policy)?;
         Ok(prepared)
     });

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 use rustix::io::Errno;
 use serde::Serialize;
 
@@ -157,6 +157,15 @@ impl Place {
         Err(refuse(&self.named, "comes and goes"))
     }
 
+    /// What is there now; None if there is nothing.
+    pub fn stat(&self) -> Option<Stat> {
+        statat(&self.directory, self.name(), AtFlags::SYMLINK_NOFOLLOW).ok()
+    }
+
+    pub fn named(&self) -> &Path {
+        &self.named
+    }
+
     /// None if there is none.
     pub fn open_existing(self) -> Result<Option<Audit>> {
         Ok(self.find_open()?.map(|file| Audit { file, place: self }))
@@ -221,6 +230,14 @@ impl Audit {
         self.place.judge(view)
     }
 
+    pub fn stat(&self) -> Option<Stat> {
+        fstat(&self.file).ok()
+    }
+
+    pub fn named(&self) -> &Path {
+        self.place.named()
+    }
+
     pub fn append<T: Serialize>(&self, line: impl Fn() -> T) -> Result<()> {
         chain::append(&self.file, line).map_err(|error| {
             let hint = match error.raw_os_error() {
@@ -238,6 +255,6 @@ fn open_error(named: &Path, error: io::Error) -> Error {
     Error::path("open audit record", named, error)
 }
 
-fn refuse(named: &Path, reason: &str) -> Error {
+pub fn refuse(named: &Path, reason: &str) -> Error {
     Error::usage(format!("audit record {} {reason}", show(named.as_os_str())))
 }

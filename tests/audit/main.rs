@@ -17,7 +17,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{EVERYONE, Outcome, Run, Scratch, USER, Who};
+use common::{EVERYONE, Findings, Outcome, Run, Scratch, USER, Who};
 use serde_json::{Value, json};
 
 fn record(scratch: &Scratch) -> PathBuf {

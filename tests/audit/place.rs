@@ -158,3 +158,74 @@ fn a_record_that_another_mount_leads_to_the_command_is_refused() {
         assert!(twin.out == "ran\n" && scratch.path("apart/audit").exists(), "{}", twin.tell());
     }
 }
+
+#[test]
+fn a_record_that_the_command_would_hold_open_lets_nothing_start() {
+    let mut findings = Findings::default();
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        let file = record(&scratch);
+        assert!(run(&scratch).command(["true"]).run().ok());
+        let held = |number: &str, mode: &str, options: &[&str]| {
+            let script = format!("exec \"$@\" {number}{mode} {}", file.display());
+            run(&scratch)
+                .under(["bash", "-c", &script, "bash"])
+                .options(options)
+                .command(["touch", "started"])
+                .run()
+        };
+        let before = lines(&scratch);
+        for (number, mode, options) in [
+            ("1", ">>", &[][..]),
+            ("0", "<", &[]),
+            ("7", ">>", &["--fd=7"]),
+            ("1", ">>", &["--timeout=1m", "--max-output=1M"]),
+        ] {
+            let outcome = held(number, mode, options);
+            findings.claim(outcome.code() == Some(125) && !scratch.path("w/started").exists(), || {
+                format!("{who:?}: {number}{mode} {options:?}: {}", outcome.tell())
+            });
+            findings.claim(outcome.err.contains("so that the command could change it"), || {
+                format!("{who:?}: {number}{mode} {options:?}: {}", outcome.tell())
+            });
+        }
+        assert_eq!(lines(&scratch), before, "{who:?}");
+        // What is refused is told on standard error, whatever that is.
+        let outcome = held("2", ">>", &[]);
+        findings.claim(outcome.code() == Some(125) && !scratch.path("w/started").exists(), || {
+            format!("{who:?}: 2>>: {}", outcome.tell())
+        });
+        let other = scratch.file("log/other", "");
+        let script = format!("exec \"$@\" >> {}", other.display());
+        fs::write(&file, "").unwrap();
+        let twin = run(&scratch).under(["bash", "-c", &script, "bash"]).command(["touch", "started"]).run();
+        findings
+            .claim(twin.ok() && scratch.path("w/started").exists(), || format!("{who:?}: {}", twin.tell()));
+    }
+    findings.settle();
+}
+
+#[test]
+fn a_file_of_status_lines_that_the_command_could_write_to_lets_nothing_start() {
+    for who in EVERYONE {
+        let scratch = Scratch::new(who);
+        let (status, other) = (scratch.file("outside/status", ""), scratch.file("outside/other", ""));
+        let told = |output: &std::path::Path| {
+            let script = format!("exec \"$@\" 3>> {} >> {}", status.display(), output.display());
+            Run::confined(&scratch)
+                .under(["bash", "-c", &script, "bash"])
+                .option("--status-fd=3")
+                .command(["touch", "started"])
+                .run()
+        };
+        let outcome = told(&status);
+        assert!(
+            outcome.refused(&["the file of --status-fd is standard output as well"]),
+            "{}",
+            outcome.tell()
+        );
+        assert!(!scratch.path("w/started").exists());
+        let twin = told(&other);
+        assert!(twin.ok() && scratch.path("w/started").exists(), "{who:?}: {}", twin.tell());
+    }
+}
