@@ -37,6 +37,9 @@ use crate::plan::note::{self, Note};
 use crate::sys::{self, MountAttr};
 use crate::view::{Access, Backing, Entry, Place, Source, View};
 
+/// No more come of the tables and options; beyond, it is the kernel's number of mounts that an ENOSPC is about.
+const MANY: usize = 5000;
+
 /// Where the note and the self-check's canary lie.
 pub const OWN: &str = "/.confine";
 
@@ -125,11 +128,20 @@ fn build_unmasked(plan: &Plan, view: View, note: &Note) -> Result<(OwnedFd, Vec<
         covers: (false, false),
         lesser: Vec::new(),
     };
+    let places = view.entries.len();
+    let workspace = view.roots.iter().find(|root| root.writable).map(|root| root.path.clone());
     for (_, entry) in view.entries {
         let path = entry.place.path.clone();
         builder.show(entry).map_err(|error| {
             let kept = builder.above.last().is_some_and(|(_, region, _)| *region == Region::Kept);
+            let full = error.raw_os_error() == Some(libc::ENOSPC) && places > MANY;
             let error = Error::path("show", path, error);
+            if let Some(workspace) = workspace.as_ref().filter(|_| full) {
+                return error.with_hint(format!(
+                    "find {} -name .git  # each file of a nested repository that is guarded takes a mount, here {places}, and fs.mount-max says how many there may be",
+                    paste(workspace.as_os_str())
+                ));
+            }
             match view.state.as_ref().filter(|_| kept) {
                 Some(state) => error.with_hint(format!(
                     "an earlier command left something else there: `rm -r {}` starts afresh",

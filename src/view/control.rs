@@ -184,19 +184,23 @@ fn is_git_dir(dir: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(true)
 }
 
+/// Directories are held by their names and opened when it is their turn: there may be more than descriptors.
 fn guard_git(git_dir: OwnedFd, base: &Path, found: &mut Found) -> io::Result<()> {
-    let mut queue = vec![(git_dir, base.to_owned(), 0)];
-    while let Some((dir, path, depth)) = queue.pop() {
-        add(dir.as_fd(), GIT.iter().map(|row| row.path), &path, found)?;
+    let mut queue = vec![(PathBuf::new(), 0)];
+    while let Some((path, depth)) = queue.pop() {
+        let Some(dir) = walk_to(&git_dir, &path)? else { continue };
+        add(dir.as_fd(), GIT.iter().map(|row| row.path), &base.join(&path), found)?;
         if let Some(worktrees) = open(dir.as_fd(), OsStr::new("worktrees"))? {
-            for (name, worktree) in subdirectories(&worktrees)? {
-                add(worktree.as_fd(), ["config.worktree"], &path.join("worktrees").join(name), found)?;
+            for name in subdirectories(&worktrees)? {
+                let Some(worktree) = open(worktrees.as_fd(), &name)? else { continue };
+                let base = base.join(&path).join("worktrees").join(name);
+                add(worktree.as_fd(), ["config.worktree"], &base, found)?;
             }
         }
         if depth < MODULE_DEPTH
             && let Some(modules) = open(dir.as_fd(), OsStr::new("modules"))?
         {
-            modules_below(modules, path.join("modules"), depth + 1, &mut queue)?;
+            modules_below(&modules, &path.join("modules"), depth + 1, &mut queue)?;
         }
     }
     Ok(())
@@ -204,23 +208,36 @@ fn guard_git(git_dir: OwnedFd, base: &Path, found: &mut Found) -> io::Result<()>
 
 /// A submodule's name may hold slashes, so directories that are no git directory are looked into as well.
 fn modules_below(
-    modules: OwnedFd,
-    path: PathBuf,
+    modules: &OwnedFd,
+    path: &Path,
     depth: u32,
-    queue: &mut Vec<(OwnedFd, PathBuf, u32)>,
+    queue: &mut Vec<(PathBuf, u32)>,
 ) -> io::Result<()> {
-    let mut plain = vec![(modules, path, depth)];
-    while let Some((dir, path, depth)) = plain.pop() {
-        for (name, child) in subdirectories(&dir)? {
-            let child_path = path.join(name);
+    let mut plain = vec![(PathBuf::new(), depth)];
+    while let Some((below, depth)) = plain.pop() {
+        let Some(dir) = walk_to(modules, &below)? else { continue };
+        for name in subdirectories(&dir)? {
+            let Some(child) = open(dir.as_fd(), &name)? else { continue };
             if stat(child.as_fd(), "HEAD")?.is_some() || stat(child.as_fd(), "config")?.is_some() {
-                queue.push((child, child_path, depth));
+                queue.push((path.join(&below).join(name), depth));
             } else if depth < MODULE_DEPTH {
-                plain.push((child, child_path, depth + 1));
+                plain.push((below.join(name), depth + 1));
             }
         }
     }
     Ok(())
+}
+
+/// Name by name, so that none can be swapped for a link unseen.
+fn walk_to(dir: &OwnedFd, path: &Path) -> io::Result<Option<OwnedFd>> {
+    let mut here = dir.try_clone()?;
+    for part in path {
+        match open(here.as_fd(), part)? {
+            Some(next) => here = next,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(here))
 }
 
 /// The directory that a row lies in.
@@ -297,7 +314,7 @@ fn open(dir: BorrowedFd<'_>, name: &OsStr) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-fn subdirectories(dir: &OwnedFd) -> io::Result<Vec<(OsString, OwnedFd)>> {
+fn subdirectories(dir: &OwnedFd) -> io::Result<Vec<OsString>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let reader = match rustix::fs::openat(dir, c".", flags, Mode::empty()) {
         Ok(fd) => rustix::fs::Dir::new(fd)?,
@@ -312,9 +329,7 @@ fn subdirectories(dir: &OwnedFd) -> io::Result<Vec<(OsString, OwnedFd)>> {
         if name == "." || name == ".." || !may_be_directory {
             continue;
         }
-        if let Some(child) = open(dir.as_fd(), name)? {
-            found.push((name.to_os_string(), child));
-        }
+        found.push(name.to_os_string());
     }
     Ok(found)
 }

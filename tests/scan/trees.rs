@@ -324,3 +324,78 @@ fn device_nodes_are_refused_and_file_systems_that_make_numbers_up_as_well() {
     let error = verdict(&made_up, Hardlinks::Reject).unwrap_err();
     assert!(error.to_string().contains("cannot be trusted"), "{error}");
 }
+
+/// A chain of directories with two more beside each: whoever walks it comes back up at every level.
+fn comb(top: &Path, levels: usize) {
+    use rustix::fs::{Mode, OFlags, mkdirat, open, openat};
+    let mut dir = open(top, OFlags::DIRECTORY, Mode::empty()).unwrap();
+    for _ in 0..levels {
+        for name in ["a", "d", "z", "a/x", "z/x"] {
+            mkdirat(&dir, name, Mode::RWXU).unwrap();
+        }
+        dir = openat(&dir, "d", OFlags::DIRECTORY, Mode::empty()).unwrap();
+    }
+}
+
+#[test]
+fn a_deep_tree_costs_as_much_as_it_has_directories() {
+    // The shortest of some, since others use the machine as well.
+    let time = |levels: usize, max_threads: usize| {
+        let temp = Temp::new();
+        let ws = temp.path("ws");
+        fs::create_dir_all(&ws).unwrap();
+        comb(&ws, levels);
+        settle();
+        let opened = fs::File::open(&ws).unwrap();
+        let look = |_| {
+            let roots = [Root { dir: opened.as_fd(), path: &ws, writable: true }];
+            let report = scan(&roots, &Options { max_threads, ..Options::default() }).unwrap();
+            assert_eq!(report.directories as usize, 1 + 5 * levels);
+            report.elapsed
+        };
+        (0..4).map(look).min().unwrap()
+    };
+    for threads in [1, 2] {
+        let (short, long) = (time(400, threads), time(2400, threads));
+        // Six times as much, and thirty-six times if each level were reached from the top.
+        assert!(long < short * 15, "{threads} threads: {short:?} and {long:?}");
+    }
+}
+
+#[test]
+fn more_paths_than_can_be_kept_are_a_refusal_and_fewer_are_not() {
+    let temp = Temp::new();
+    let deep = format!("ws/{}", ["d".repeat(250).as_str(); 12].join("/"));
+    fs::create_dir_all(temp.path(&deep)).unwrap();
+    for number in 0..1000 {
+        fs::create_dir(temp.path(&format!("{deep}/{number}"))).unwrap();
+        fs::write(temp.path(&format!("{deep}/{number}/.git")), "x").unwrap();
+    }
+    let ws = temp.path("ws");
+    assert_eq!(scan_all(&[&ws]).git_files.len(), 1000);
+    for number in 1000..6000 {
+        fs::create_dir(temp.path(&format!("{deep}/{number}"))).unwrap();
+        fs::write(temp.path(&format!("{deep}/{number}/.git")), "x").unwrap();
+    }
+    let opened = fs::File::open(&ws).unwrap();
+    let roots = [Root { dir: opened.as_fd(), path: &ws, writable: true }];
+    let error = scan(&roots, &Options::default()).unwrap_err();
+    assert!(error.to_string().contains("too many nested repositories") && error.hint().is_some(), "{error}");
+}
+
+#[test]
+fn many_submodules_and_worktrees_are_found_with_few_descriptors() {
+    let temp = Temp::new();
+    for number in 0..200 {
+        temp.file(&format!("ws/.git/modules/a/{number}/config"));
+        temp.file(&format!("ws/.git/worktrees/{number}/config.worktree"));
+    }
+    let program = env!("CARGO_BIN_EXE_confine");
+    let scan = std::process::Command::new("sh")
+        .args(["-c", "ulimit -n 64; exec \"$@\"", "sh", program, "scan", "--json"])
+        .arg(temp.path("ws"))
+        .output()
+        .unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&scan.stdout).unwrap();
+    assert_eq!(report["control_files"].as_array().unwrap().len(), 400, "{report}");
+}

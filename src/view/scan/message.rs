@@ -112,7 +112,10 @@ fn unverifiable(report: &Report) -> Result<(), Error> {
     let (reason, hint) = match &first.reason {
         Reason::Unreadable(error) => (
             describe(error),
-            format!("make it readable, leave it out with --hide {}, or use --waive alias-free", quote(&path)),
+            format!(
+                "make it readable, leave it out with --hide {}, or use --waive alias-free",
+                quote(usable(&path))
+            ),
         ),
         Reason::FileSystem(magic) => (
             format!("link counts on {} cannot be trusted", filesystem::name(*magic)),
@@ -194,6 +197,12 @@ fn list(paths: impl ExactSizeIterator<Item = PathBuf>) -> String {
         let _ = write!(text, " and {} more", count - SHOWN);
     }
     text
+}
+
+/// What of a path can be given to a program: of a longer one, a directory above.
+fn usable(path: &Path) -> &Path {
+    const PATH_MAX: usize = 4096;
+    path.ancestors().find(|above| above.as_os_str().len() < PATH_MAX).unwrap_or(path)
 }
 
 pub fn shown(path: &Path) -> String {

@@ -19,7 +19,7 @@ mod progress;
 mod read;
 pub mod separate;
 mod settle;
-mod tree;
+pub(in crate::view) mod tree;
 mod walk;
 
 use std::collections::HashSet;
@@ -130,9 +130,20 @@ pub enum Reason {
 /// Walks all writable roots. An unfinished scan is an error, never a report.
 pub fn scan(roots: &[Root<'_>], options: &Options<'_>) -> Result<Report, Error> {
     let began = Instant::now();
-    let mut scan = Scan::new(roots, options).map_err(failed)?;
-    let (passes, groups) = scan.passes()?;
-    Ok(scan.report(passes, &groups, began.elapsed()))
+    let report = || {
+        let mut scan = Scan::new(roots, options).map_err(failed)?;
+        let (passes, groups) = scan.passes()?;
+        scan.report(passes, &groups, began.elapsed()).map_err(failed)
+    };
+    report().map_err(|error| match (&error, roots.first()) {
+        (Error::Refused { hint: None, .. }, Some(root)) => {
+            let root = message::quote(root.path);
+            error.with_hint(format!(
+                "find {root} -name .git -o -type d ! -readable  # and remove what an earlier command has left"
+            ))
+        }
+        _ => error,
+    })
 }
 
 /// What the names of suspects mean for this run: which to show read-only, or why it is refused.
@@ -140,7 +151,21 @@ pub fn verdict(report: &Report, hardlinks: Hardlinks) -> Result<Vec<(usize, Path
     message::verdict(report, hardlinks)
 }
 
+/// Bytes of paths of guarded files, mount points and the like: some hundred thousand, or fewer of longer ones.
+const TOLD: usize = 16 << 20;
+/// The same of names that lead elsewhere, of which a package store has many.
+const SUSPECTS: usize = 128 << 20;
+
+/// The tree has more that must be kept by its path than anybody's honest tree: who made it may have meant to fill the
+/// memory of this process, which no limit of the run rules.
+#[derive(Debug, thiserror::Error)]
+#[error("too many nested repositories, unreadable directories or other names to keep")]
+struct TooMuch;
+
 fn failed(error: io::Error) -> Error {
+    if error.get_ref().is_some_and(|inner| inner.is::<TooMuch>()) {
+        return Error::refused(format!("the workspace has {TooMuch}"));
+    }
     Error::step("look for hard links", error)
 }
 
@@ -305,11 +330,16 @@ impl<'a> Scan<'a> {
         }))
     }
 
-    fn report(self, passes: u32, groups: &[Group], elapsed: Duration) -> Report {
+    fn report(self, passes: u32, groups: &[Group], elapsed: Duration) -> io::Result<Report> {
         let mut suspects = Vec::new();
+        let mut weight = 0;
         for group in groups.iter().filter(|group| !group.is_inside()) {
             for name in &group.names {
                 let Some((_, node, name)) = self.gathered.names.name(*name) else { continue };
+                weight += node.length() + name.len() + 64;
+                if weight > SUSPECTS {
+                    return Err(io::Error::other(TooMuch));
+                }
                 suspects.push(Suspect {
                     root: node.root as usize,
                     path: if self.is_directory(node) { node.path_of(name) } else { PathBuf::new() },
@@ -325,7 +355,7 @@ impl<'a> Scan<'a> {
         let mut unverifiable = found.unverifiable;
         unverifiable.sort_by(|a, b| (a.root, &a.path).cmp(&(b.root, &b.path)));
         unverifiable.dedup_by(|a, b| (a.root, &a.path) == (b.root, &b.path));
-        Report {
+        Ok(Report {
             roots: self.paths,
             entries: found.entries,
             directories: found.directories,
@@ -339,7 +369,7 @@ impl<'a> Scan<'a> {
             git_dirs: sorted(found.git_dirs),
             git_files: sorted(found.git_files),
             leftovers: sorted(found.leftovers),
-        }
+        })
     }
 }
 

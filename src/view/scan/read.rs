@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use rustix::fs::{AtFlags, FileType, RawDir, Statx, StatxFlags};
@@ -14,13 +15,14 @@ use super::count::Look;
 use super::filesystem;
 use super::separate::LEFTOVER;
 use super::tree::{Node, Traits};
-use super::walk::{Local, Mode, Plan, Work, Worker};
-use super::{Device, Reason, Unverifiable};
+use super::walk::{Local, Mode, Plan, Shared, Work, Worker};
+use super::{Device, Reason, TOLD, TooMuch, Unverifiable};
 use crate::view::control::{self, Id};
 
 impl Worker<'_> {
     pub(super) fn start(&mut self, node: &Arc<Node>) -> io::Result<()> {
-        match node.reopen(self.shared.plan.opener) {
+        let opener = self.shared.plan.opener;
+        match self.cursor.reach(node, opener).and_then(|dir| opener.open(dir, c".")) {
             Ok(fd) => self.directory(fd, Place { node, name: None, traits: node.traits }),
             Err(error) => self.unopened(node, None, error),
         }
@@ -28,17 +30,11 @@ impl Worker<'_> {
 
     pub(super) fn child(&mut self, node: &Arc<Node>, name: &CStr) -> io::Result<()> {
         let opener = self.shared.plan.opener;
-        let opened = match node.fd() {
-            Some(dir) => opener.open(dir, name),
-            None => {
-                if !self.reopened.as_ref().is_some_and(|(last, _)| Arc::ptr_eq(last, node)) {
-                    self.reopened = node.reopen(opener).ok().map(|fd| (Arc::clone(node), fd));
-                }
-                match &self.reopened {
-                    Some((_, dir)) => opener.open(dir.as_fd(), name),
-                    None => Err(Errno::NOENT.into()),
-                }
-            }
+        // A way that is gone was moved; descriptors that are spent are another matter.
+        let opened = match self.cursor.reach(node, opener) {
+            Ok(dir) => opener.open(dir, name),
+            Err(error) if is_own_limit(&error) => Err(error),
+            Err(_) => Err(Errno::NOENT.into()),
         };
         match opened {
             Ok(fd) => self
@@ -52,8 +48,7 @@ impl Worker<'_> {
         let path = || node.path_of(name.map_or(b"", CStr::to_bytes));
         match Errno::from_io_error(&error) {
             Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => self.gathered.vanished = true,
-            // These are the process's own limits, and nothing about the tree.
-            Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM) => return Err(error),
+            _ if is_own_limit(&error) => return Err(error),
             code => {
                 // What is not visible or a root of its own inside needs no looking into.
                 if let (Some(name), Some(dir)) = (name, node.fd())
@@ -68,14 +63,20 @@ impl Worker<'_> {
                     return Ok(());
                 }
                 if code == Some(Errno::XDEV) {
-                    self.gathered.submounts.push((root, path()));
+                    let path = self.told(path())?;
+                    self.gathered.submounts.push((root, path));
                 } else if self.shared.plan.mode != Mode::Changed {
                     let reason = Reason::Unreadable(error);
-                    self.gathered.unverifiable.push(Unverifiable { root, path: path(), reason });
+                    let path = self.told(path())?;
+                    self.gathered.unverifiable.push(Unverifiable { root, path, reason });
                 }
             }
         }
         Ok(())
+    }
+
+    fn told(&self, path: PathBuf) -> io::Result<PathBuf> {
+        told(self.shared, path)
     }
 
     fn is_stop(&self, id: Id, traits: Traits) -> bool {
@@ -126,7 +127,8 @@ impl Worker<'_> {
                 self.gathered.submounts.truncate(submounts_before);
                 self.gathered.leftovers.truncate(leftovers_before);
                 if mount && !stop {
-                    self.gathered.submounts.push((place.root(), place.path()));
+                    let path = self.told(place.path())?;
+                    self.gathered.submounts.push((place.root(), path));
                 }
                 return Ok(());
             }
@@ -154,7 +156,14 @@ impl Worker<'_> {
             node.unwrap_or_else(|| place.node())
         } else {
             match place.name {
-                Some(name) => Node::child(place.node, name, Some((fd, plan.budget))),
+                Some(name) => {
+                    let (node, fd) = Node::holding(place.node, name, id, fd, plan.budget);
+                    // Its children are what comes next.
+                    if let Some(fd) = fd {
+                        self.cursor.stand(&node, fd);
+                    }
+                    node
+                }
                 None => Arc::clone(place.node),
             }
         };
@@ -194,7 +203,8 @@ impl Worker<'_> {
                 }
                 has_git |= bytes == b".git";
                 if bytes.starts_with(LEFTOVER) {
-                    self.gathered.leftovers.push((place.root(), place.path_of(bytes)));
+                    let path = told(self.shared, place.path_of(bytes))?;
+                    self.gathered.leftovers.push((place.root(), path));
                 }
             }
             let mut kind = entry.file_type();
@@ -212,7 +222,8 @@ impl Worker<'_> {
                 if kind != FileType::Directory && look {
                     let foreign = root_mount.is_some_and(|mount| mount != stat.stx_mnt_id);
                     if foreign {
-                        self.gathered.submounts.push((place.root(), place.path_of(bytes)));
+                        let path = told(self.shared, place.path_of(bytes))?;
+                        self.gathered.submounts.push((place.root(), path));
                         continue;
                     }
                     if kind.is_char_device() || kind.is_block_device() {
@@ -221,7 +232,7 @@ impl Worker<'_> {
                         if kind.is_char_device() && (stat.stx_rdev_major, stat.stx_rdev_minor) == (0, 0) {
                             continue;
                         }
-                        let path = place.path_of(bytes);
+                        let path = told(self.shared, place.path_of(bytes))?;
                         self.gathered.devices.push(Device { root: place.root(), path });
                     }
                     if stat.stx_nlink > 1 {
@@ -275,10 +286,15 @@ impl Worker<'_> {
         let found = control::at_root(fd.as_fd(), plan.git)?;
         let root = place.root();
         let base = place.path();
-        let placed = |paths: Vec<PathBuf>| paths.into_iter().map(|path| (root, base.join(path)));
-        self.gathered.control.extend(placed(found.control));
-        self.gathered.git_dirs.extend(placed(found.git_dirs));
-        self.gathered.git_files.extend(placed(found.git_files));
+        for (paths, list) in [
+            (found.control, &mut self.gathered.control),
+            (found.git_dirs, &mut self.gathered.git_dirs),
+            (found.git_files, &mut self.gathered.git_files),
+        ] {
+            for path in paths {
+                list.push((root, told(self.shared, base.join(path))?));
+            }
+        }
         if !found.guarded.is_empty() {
             let directories = found.guarded.iter().filter_map(|guarded| guarded.directory);
             plan.guarded.write().unwrap_or_else(PoisonError::into_inner).extend(directories);
@@ -286,6 +302,20 @@ impl Worker<'_> {
         }
         Ok(())
     }
+}
+
+/// Counts a path that is kept as it is: who made the tree chose how long it is, and how many.
+fn told(shared: &Shared<'_>, path: PathBuf) -> io::Result<PathBuf> {
+    let weight = path.as_os_str().len() + 64;
+    if shared.told.fetch_add(weight, Ordering::Relaxed) > TOLD {
+        return Err(io::Error::other(TooMuch));
+    }
+    Ok(path)
+}
+
+/// Of the process, and nothing about the tree.
+fn is_own_limit(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
 }
 
 const LOOK: AtFlags = AtFlags::SYMLINK_NOFOLLOW.union(AtFlags::NO_AUTOMOUNT);

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use super::count::Group;
 use super::read::{ctime, own_stat};
-use super::tree::Node;
+use super::tree::{Cursor, Node};
 use super::{Scan, failed, filesystem, message, walk};
 use crate::error::Error;
 use crate::view::control::Id;
@@ -105,9 +105,11 @@ impl Scan<'_> {
 
         let unsettled = |time: i64| coarse && time >= start - TICK && time <= start + TICK;
         let mut settled = !found.vanished;
+        let mut cursor = Cursor::default();
         for (node, id, time) in std::mem::take(&mut found.times) {
-            let same = node
-                .reopen(&self.opener)
+            let same = cursor
+                .reach(&node, &self.opener)
+                .and_then(|dir| self.opener.open(dir, c"."))
                 .and_then(|fd| own_stat(&fd))
                 .is_ok_and(|stat| Id::of(&stat) == id && ctime(&stat) == time);
             settled &= same && !unsettled(time);

@@ -12,7 +12,6 @@ use std::collections::HashSet;
 use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
@@ -21,7 +20,7 @@ use std::time::Instant;
 
 use super::count::Names;
 use super::progress::Progress;
-use super::tree::{Budget, Node, Opener};
+use super::tree::{Budget, Cursor, Node, Opener};
 use super::{Device, Unverifiable};
 use crate::policy::Git;
 use crate::view::control::{Guarded, Id};
@@ -129,6 +128,8 @@ pub(super) struct Shared<'a> {
     wake: Condvar,
     hungry: AtomicUsize,
     entries: AtomicU64,
+    /// Bytes of the paths that were kept.
+    pub(super) told: AtomicUsize,
     failed: AtomicBool,
     results: Mutex<Vec<io::Result<Gathered>>>,
 }
@@ -174,6 +175,7 @@ pub fn walk(plan: &Plan<'_>, starts: Vec<Arc<Node>>) -> io::Result<Gathered> {
         wake: Condvar::new(),
         hungry: AtomicUsize::new(0),
         entries: AtomicU64::new(0),
+        told: AtomicUsize::new(0),
         failed: AtomicBool::new(false),
         results: Mutex::new(Vec::new()),
     };
@@ -231,7 +233,7 @@ impl Starter {
         let elapsed = self.began.elapsed();
         let cold = elapsed.as_nanos() as u64 / own > COLD_NANOSECONDS && elapsed.as_micros() > 2000;
         let wanted = if cold { max } else { warm };
-        let enough_left = worker.stack.len() > 1 || worker.pending() > 1;
+        let enough_left = worker.stack.len() > 1 || worker.has_several();
         if (own < ALONE && !cold) || !enough_left {
             return;
         }
@@ -272,8 +274,7 @@ pub(super) struct Worker<'a> {
     pub(super) locals: Vec<Local>,
     pub(super) local_names: Vec<u8>,
     name: Vec<u8>,
-    /// The directory without a descriptor that was opened last, since its children come one after another.
-    pub(super) reopened: Option<(Arc<Node>, OwnedFd)>,
+    pub(super) cursor: Cursor,
     failure: Option<io::Error>,
 }
 
@@ -288,7 +289,7 @@ impl<'a> Worker<'a> {
             locals: Vec::new(),
             local_names: Vec::new(),
             name: Vec::new(),
-            reopened: None,
+            cursor: Cursor::default(),
             failure: None,
         }
     }
@@ -323,12 +324,15 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Names left in the lowest entry of the stack: those are the largest parts of the tree.
-    fn pending(&self) -> usize {
+    /// Whether several names are left in the lowest entry of the stack: those are the largest parts of the tree. Asked
+    /// often, so that it may not cost as much as there are names.
+    fn has_several(&self) -> bool {
         match self.stack.first() {
-            Some(Work::Children { names, at, .. }) => names[*at..].iter().filter(|byte| **byte == 0).count(),
-            Some(Work::Start(_)) => 1,
-            None => 0,
+            Some(Work::Children { names, at, .. }) => {
+                let left = &names[*at..];
+                left.iter().position(|byte| *byte == 0).is_some_and(|end| end + 1 < left.len())
+            }
+            Some(Work::Start(_)) | None => false,
         }
     }
 
