@@ -23,6 +23,7 @@ use crate::view::{View, path_text};
 /// No tree takes longer that people run commands in; what was not seen by then is said not to have been.
 const LOOK: Duration = Duration::from_secs(60);
 const LISTED: usize = 500;
+const TOLD: usize = 1 << 20;
 
 /// What is compared with the end of the run: looked at before the command starts, and reached by descriptors, since
 /// the paths lead elsewhere once there is a new root.
@@ -73,8 +74,15 @@ impl Before {
                     .filter(|name| !known.contains(name))
                     .map(|(path, _)| path)
                     .collect();
-                let more = outside.len().saturating_sub(LISTED);
+                let all = outside.len();
+                let mut bytes = 0;
                 outside.truncate(LISTED);
+                // As JSON at its longest: who made the names may have wished for many bytes.
+                outside.retain(|path| {
+                    bytes += 6 * path.as_os_str().len();
+                    bytes <= TOLD
+                });
+                let more = all - outside.len();
                 let outside: Vec<Value> = outside.iter().map(|path| text(path)).collect();
                 json!({ "complete": report.unverifiable.is_empty(), "outside": outside, "more": more })
             }

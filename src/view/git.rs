@@ -8,11 +8,14 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 
 use super::caller::{Caller, read_bounded};
+use super::changes::for_each;
 use super::trace::{Traced, file_type, trace};
 use super::{Backing, View};
 use crate::error::Result;
 
 const LIMIT: u64 = 1 << 20;
+/// PATH_MAX: whatever names more names nothing.
+const LONGEST: usize = 4096;
 
 pub fn add(view: &mut View, caller: &Caller) -> Result<()> {
     let workspaces: Vec<PathBuf> =
@@ -35,7 +38,7 @@ fn find(workspace: &Path) -> Option<(PathBuf, PathBuf)> {
         match fs::symlink_metadata(&path) {
             Ok(found) if found.is_file() => {
                 let bytes = read_bounded(&path, LIMIT).ok()?;
-                return Some((top.to_owned(), top.join(one_line(bytes.strip_prefix(b"gitdir:")?))));
+                return Some((top.to_owned(), top.join(one_line(bytes.strip_prefix(b"gitdir:")?)?)));
             }
             Ok(_) => return None,
             Err(_) => {}
@@ -44,8 +47,9 @@ fn find(workspace: &Path) -> Option<(PathBuf, PathBuf)> {
     None
 }
 
-fn one_line(bytes: &[u8]) -> PathBuf {
-    std::ffi::OsStr::from_bytes(bytes.trim_ascii()).into()
+fn one_line(bytes: &[u8]) -> Option<PathBuf> {
+    let line = bytes.trim_ascii();
+    (line.len() <= LONGEST).then(|| std::ffi::OsStr::from_bytes(line).into())
 }
 
 /// The directory to show, if the reference holds in both directions and its owner is the caller.
@@ -61,7 +65,7 @@ fn common_directory(top: &Path, named: &Path, caller: &Caller) -> Option<Traced>
     if let Some(back) = read("gitdir") {
         // COMMON/worktrees/NAME, by its place and not by its own `commondir` file.
         let worktrees = git_dir.path.parent()?;
-        let back = trace(&git_dir.path.join(one_line(&back))).ok()?;
+        let back = trace(&git_dir.path.join(one_line(&back)?)).ok()?;
         if worktrees.file_name()? != "worktrees" || back.path != top.join(".git") {
             return None;
         }
@@ -69,7 +73,14 @@ fn common_directory(top: &Path, named: &Path, caller: &Caller) -> Option<Traced>
         return (own(&common) && is_git_dir(&common.path)).then_some(common);
     }
     // A submodule: its settings name the work tree.
-    let (_, tree) = settings(&read("config")?).into_iter().find(|(key, _)| key == "worktree")?;
+    let mut tree = None;
+    for_each(&read("config")?, |_, key, value| {
+        if key.eq_ignore_ascii_case("worktree") {
+            tree = Some(plain(value)).filter(|tree| tree.len() <= LONGEST);
+        }
+        tree.is_none()
+    });
+    let tree = tree?;
     let back = trace(&git_dir.path.join(tree)).ok()?;
     (back.path == top && is_git_dir(&git_dir.path)).then_some(git_dir)
 }
@@ -82,31 +93,7 @@ fn is_git_dir(path: &Path) -> bool {
     named && ["HEAD", "objects", "refs"].iter().all(|name| path.join(name).exists())
 }
 
-/// The keys (lower case, without their section) and values of a git settings file, as far as plain values go.
-pub fn settings(file: &[u8]) -> Vec<(String, String)> {
-    String::from_utf8_lossy(file)
-        .lines()
-        .filter_map(|line| {
-            let line = match line.trim().strip_prefix('[') {
-                Some(rest) => rest.split_once(']')?.1.trim(),
-                None => line.trim(),
-            };
-            let (key, value) = line.split_once('=')?;
-            Some((key.trim().to_ascii_lowercase(), value.trim().trim_matches('"').to_owned()))
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn plain_settings_are_read() {
-        let file =
-            b"[core]\n\tworktree = ../../../sub\n\texcludesFile = \"~/ignore\"\n[include] path = x\n# c\n";
-        let wanted = [("worktree", "../../../sub"), ("excludesfile", "~/ignore"), ("path", "x")];
-        let wanted: Vec<_> = wanted.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-        assert_eq!(settings(file), wanted);
-    }
+/// A value as far as plain values go.
+pub fn plain(value: &str) -> String {
+    value.trim_matches('"').to_owned()
 }

@@ -326,6 +326,7 @@ fn add_git_settings(view: &mut View, caller: &Caller, home: &Path, listing: &Lis
     const LIMIT: u64 = 1 << 20;
     const FILES: &[&str] =
         &[".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes"];
+    const MOST: usize = 256;
     const NAMED: &[&str] = &["path", "excludesfile", "attributesfile", "template"];
     let read = |view: &View, path: &Path| {
         let found = view.trusted(path)?;
@@ -342,8 +343,9 @@ fn add_git_settings(view: &mut View, caller: &Caller, home: &Path, listing: &Lis
         }
         done.push(path.clone());
         let Some(bytes) = read(view, &path) else { continue };
-        for (key, value) in super::git::settings(&bytes) {
-            if NAMED.contains(&key.as_str()) {
+        super::changes::for_each(&bytes, |_, key, value| {
+            if NAMED.contains(&key.to_ascii_lowercase().as_str()) {
+                let value = super::git::plain(value);
                 let named = match value.strip_prefix("~/") {
                     Some(rest) => home.join(rest),
                     None => path.parent().unwrap_or(home).join(&value),
@@ -353,7 +355,8 @@ fn add_git_settings(view: &mut View, caller: &Caller, home: &Path, listing: &Lis
                     queue.push(named);
                 }
             }
-        }
+            queue.len() < MOST
+        });
         let bytes = without_credentials(&bytes);
         view.table(path, Access::Write, Backing::Copy, "git settings, a private copy", Source::File(bytes));
     }

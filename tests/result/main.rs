@@ -48,7 +48,7 @@ fn the_end_of_a_run_is_told_with_all_that_it_wrote() {
         assert_eq!(outcome.err, "", "{name}");
         assert_eq!(
             told["changes"]["files"],
-            json!({ "complete": true, "files": [], "more": 0, "unseen": [] })
+            json!({ "complete": true, "files": [], "more": 0, "unseen": [], "unseen_more": 0 })
         );
         assert_eq!(told["changes"]["links"], json!({ "complete": true, "outside": [], "more": 0 }), "{name}");
     });
@@ -385,4 +385,69 @@ fn verbose_says_how_the_promises_are_kept_and_why_there_is_a_supervisor() {
             assert!(strict.err.contains(line), "{name}: {}", strict.err);
         }
     });
+}
+
+/// Of address space, which is more than what is used of it. Each of these inputs took a gigabyte and more.
+const ROOM: &str = "ulimit -v 614400; exec \"$@\"";
+
+#[test]
+fn what_a_command_leaves_behind_costs_no_parent_its_memory_and_an_honest_change_is_told_exactly() {
+    let repository = "mkdir -p k/.git/objects k/.git/refs k/.git/hooks && echo ref >k/.git/HEAD";
+    let long = "head -c 100000 /dev/zero | tr '\\0' A";
+    for (make, bounded) in [
+        (format!("(printf '['; {long}; echo ']'; seq 20000) >k/.git/config"), true),
+        ("(echo '[include]'; yes path=x | head -n 140000) >k/.git/config".to_owned(), true),
+        ("for n in $(seq 60); do mkdir -p $n/.git; truncate -s 2M $n/.git/config; done".to_owned(), true),
+        ("printf '[alias]\\nx = !y\\n' >k/.git/config".to_owned(), false),
+    ] {
+        let scratch = Scratch::new(Who::User);
+        let script = format!("{repository} && {make}");
+        let words = [
+            "/bin/sh".into(),
+            "-c".into(),
+            ROOM.into(),
+            "sh".into(),
+            scratch.confine().into_os_string(),
+            "--result=json".into(),
+            "-w".into(),
+            scratch.workspace().into(),
+            "--".into(),
+            "/bin/sh".into(),
+            "-c".into(),
+            script.clone().into(),
+        ];
+        let outcome = Run::plain(&scratch).command(words).run();
+        let told = object(&outcome);
+        assert_eq!(told["outcome"], "exited", "{}", outcome.tell());
+        assert!(outcome.out.len() < 6 << 20, "{}", outcome.out.len());
+        let files = &told["changes"]["files"];
+        assert_eq!(files["complete"], json!(!bounded), "{script}: {}", outcome.tell());
+        let listed = files["files"].as_array().unwrap();
+        let path = scratch.workspace().join("k/.git/config");
+        if bounded {
+            let reasons = files["unseen"].as_array().unwrap();
+            assert!(reasons.iter().all(|row| row["reason"].as_str().unwrap().contains("not looked at")));
+        } else {
+            assert_eq!((listed.len(), &listed[1]["keys"]), (2, &json!(["alias.x"])), "{}", outcome.tell());
+            assert_eq!(listed[1]["path"], json!(path));
+        }
+        // And whoever comes later.
+        let check = Run::plain(&scratch).command([
+            "/bin/sh".into(),
+            "-c".into(),
+            ROOM.into(),
+            "sh".into(),
+            scratch.confine().into_os_string(),
+            "check".into(),
+            "--posture".into(),
+            "--json".into(),
+            "-w".into(),
+            scratch.workspace().into(),
+        ]);
+        let check = check.run();
+        let report: Value = serde_json::from_str(&check.out).unwrap_or_else(|_| panic!("{}", check.tell()));
+        let ids =
+            report["findings"].as_array().unwrap().iter().map(|finding| finding["id"].as_str().unwrap());
+        assert_eq!(ids.into_iter().any(|id| id == "workspace-not-looked-at"), bounded, "{script}");
+    }
 }

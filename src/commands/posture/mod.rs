@@ -26,6 +26,8 @@ pub use kernel::weak_settings;
 const PATIENCE: Duration = Duration::from_secs(20);
 /// More of one kind are counted and not listed.
 const LISTED: usize = 20;
+/// In all: who made a workspace chose its names, and could fill a disk with them.
+const TOLD: usize = 1 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -105,19 +107,26 @@ pub struct Findings {
     list: Vec<Finding>,
     more: Vec<More>,
     unseen: Vec<String>,
+    /// Of all findings, also of those that are only counted.
+    worst: Option<Severity>,
+    /// Bytes of what is listed.
+    told: usize,
 }
 
 impl Findings {
     /// `what` is a line; `{}` in the rule's fix stands for the path, as it can be pasted.
     pub fn add(&mut self, rule: &'static Rule, path: Option<&Path>, what: String) {
+        self.worst = self.worst.into_iter().chain([rule.severity]).min();
         let known = self.list.iter().filter(|finding| finding.id == rule.id).count();
-        if known >= LISTED {
+        let weight = what.len() + path.map_or(0, |path| 2 * path.as_os_str().len());
+        if known >= LISTED || self.told + weight > TOLD {
             match self.more.iter_mut().find(|more| more.id == rule.id) {
                 Some(more) => more.count += 1,
                 None => self.more.push(More { id: rule.id, count: 1 }),
             }
             return;
         }
+        self.told += weight;
         let pasted = path.map_or_else(String::new, |path| crate::error::paste(path.as_os_str()));
         self.list.push(Finding {
             id: rule.id,
@@ -130,8 +139,10 @@ impl Findings {
     }
 
     pub fn unseen(&mut self, path: &Path, why: &str) {
-        if self.unseen.len() < LISTED {
-            self.unseen.push(format!("{}: {why}", show(path.as_os_str())));
+        let line = format!("{}: {why}", show(path.as_os_str()));
+        if self.unseen.len() < LISTED && self.told + line.len() <= TOLD {
+            self.told += line.len();
+            self.unseen.push(line);
         }
     }
 }
@@ -159,8 +170,7 @@ pub fn run(workspaces: &[PathBuf], json: bool) -> Result<Judgement> {
     workspace::look(&setup, &mut findings)?;
     secrets::look(&setup, &mut findings);
     findings.list.sort_by(|a, b| (a.severity, a.id, &a.path).cmp(&(b.severity, b.id, &b.path)));
-    let worst = findings.list.iter().map(|finding| finding.severity).min();
-    let Findings { list, more, unseen } = findings;
+    let Findings { list, more, unseen, worst, .. } = findings;
     let report = Report { version: JSON_VERSION, worst, findings: list, more, unseen };
     let text = if json {
         let text = serde_json::to_string(&report);

@@ -20,6 +20,8 @@ use crate::view::system;
 const SYSTEM: &[&str] = &["/etc", "/opt", "/usr/local"];
 const ENTRIES: usize = 50_000;
 const DEPTH: usize = 8;
+/// Bytes of the names of directories that are still to be looked into.
+const LEFT: usize = 16 << 20;
 const HEAD: u64 = 64 << 10;
 
 const KEY: Rule = Rule {
@@ -152,11 +154,13 @@ impl Walk<'_> {
     fn tree(&mut self, root: &Path) {
         let Ok(top) = fs::symlink_metadata(root) else { return };
         let mut left = vec![(root.to_owned(), 0)];
+        let mut bytes = 0;
         while let Some((directory, depth)) = left.pop() {
+            bytes -= directory.as_os_str().len().min(bytes);
             let Ok(entries) = fs::read_dir(&directory) else { continue };
             for entry in entries.flatten() {
                 self.seen += 1;
-                if self.seen > ENTRIES || self.setup.time_is_up() {
+                if self.seen > ENTRIES || bytes > LEFT || self.setup.time_is_up() {
                     return self.findings.unseen(root, "too many files for this look");
                 }
                 let path = entry.path();
@@ -164,6 +168,7 @@ impl Walk<'_> {
                 if found.is_dir() {
                     let apart = self.workspace && is_unpacked(entry.file_name().as_bytes());
                     if depth < DEPTH && found.dev() == top.dev() && !apart && !is_hidden(&path) {
+                        bytes += path.as_os_str().len();
                         left.push((path, depth + 1));
                     }
                 } else if found.is_file() {

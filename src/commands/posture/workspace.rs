@@ -65,6 +65,12 @@ const GLOBAL_HOOKS: Rule = Rule {
     why: "every repository's own directory of that name then holds hooks, which a command may write and no guard covers",
     fix: "git config --global --unset core.hooksPath, or give it an absolute path",
 };
+const TOO_LARGE: Rule = Rule {
+    id: "workspace-not-looked-at",
+    severity: Severity::High,
+    why: "it is more than any honest workspace has, and what it holds may run outside by itself",
+    fix: "look at {} yourself, and remove it unless you made it",
+};
 const WRITABLE_BY_OTHERS: Rule = Rule {
     id: "workspace-writable-by-others",
     severity: Severity::Medium,
@@ -126,7 +132,12 @@ pub fn look(setup: &Setup, findings: &mut Findings) -> Result<()> {
         judge(setup, findings, &present);
     }
     for unseen in snapshot.unseen() {
-        findings.unseen(&unseen.path, &unseen.reason);
+        if unseen.beyond {
+            let what = format!("{}: {}", show(unseen.path.as_os_str()), unseen.reason);
+            findings.add(&TOO_LARGE, Some(&unseen.path), what);
+        } else {
+            findings.unseen(&unseen.path, &unseen.reason);
+        }
     }
     if !snapshot.is_complete()
         && let Some(root) = setup.workspaces.first()
@@ -198,13 +209,15 @@ fn global(setup: &Setup, findings: &mut Findings) {
     let files = setup.home.iter().map(|home| home.join(".gitconfig"));
     for path in files.chain(setup.config.iter().map(|config| config.join("git/config"))) {
         let Ok(bytes) = crate::view::caller::read_bounded(&path, 1 << 20) else { continue };
-        for (key, value) in crate::view::git::settings(&bytes) {
-            if key == "hookspath" && !value.starts_with(['/', '~']) {
+        changes::for_each(&bytes, |_, key, value| {
+            let value = crate::view::git::plain(value);
+            if key.eq_ignore_ascii_case("hookspath") && !value.starts_with(['/', '~']) {
                 let what =
                     format!("{} sets core.hooksPath to {}", show(path.as_os_str()), show(value.as_ref()));
                 findings.add(&GLOBAL_HOOKS, Some(&path), what);
             }
-        }
+            true
+        });
     }
 }
 

@@ -1,31 +1,44 @@
-//! The walk: each directory is opened by its path below the root's descriptor, so that depth costs no descriptors.
+//! The walk. All of it is bounded, since who made the tree is hostile and this runs outside of every limit: what is read
+//! of a file and in all, and what is held in memory. What is over a bound is told as such.
 
 use std::collections::HashSet;
-use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ffi::{CStr, OsStr};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags, openat2, statx};
+use rustix::fs::{AtFlags, Dir, FileType, OFlags, Statx, StatxFlags, statx};
 use rustix::io::Errno;
 
+use super::reading::{digest, holder, open, read, target};
 use super::{Kind, Mark, Root, Snapshot, Unseen, settings};
 use crate::error::describe;
-use crate::view::control::{FILES, GIT, is_unpacked};
+use crate::view::control::{FILES, GIT, Id};
+use crate::view::scan::tree::{Budget, Cursor, Node, Opener, own_stat};
 use crate::view::trace::normalise;
 
-/// Of a longer file only so much is read; its size and times tell of the rest.
+/// Of a longer file only so much is read, and of all together.
 const READ: u64 = 1 << 20;
+const READ_ALL: u64 = 64 << 20;
+/// Bytes of what is noted: some fifty thousand files.
+const HELD: usize = 16 << 20;
+/// The same of what could not be looked at.
+const UNSEEN: usize = 2 << 20;
+/// Bytes of names of directories that wait for their turn.
+const WAITING: usize = 16 << 20;
+/// PATH_MAX: nobody uses a longer path, and each file is noted with its own.
+const PATH: usize = 4096;
 /// Directories of the table are small; deeper or larger ones are somebody's trick.
 const DEPTH: u32 = 8;
 const ENTRIES: usize = 4096;
-const UNSEEN: usize = 4096;
+/// Of the walk, besides which one directory is open.
+const DESCRIPTORS: usize = 64;
 
 /// Besides what is guarded: these lead git to another repository or worktree.
 const LEADING: [&str; 3] = ["commondir", "gitdir", "objects/info/alternates"];
-/// Settings that name more than this are somebody's trick.
+/// Settings that name more than this, or through more directories, are somebody's trick.
 const NAMED: usize = 64;
 const HOOKS: &str = "core.hooksPath names it: git runs these hooks";
 const INCLUDED: &str = "git settings name it as more of them";
@@ -36,6 +49,10 @@ pub struct Look<'a> {
     pub go_on: &'a mut dyn FnMut() -> bool,
     /// What settings of git name, wherever it lies: hooks, and further settings.
     named: Vec<(PathBuf, &'static str)>,
+    left_to_read: u64,
+    held: usize,
+    /// Nothing more can be noted, so that there is no use in looking on.
+    full: bool,
 }
 
 /// A directory that is being looked at.
@@ -44,10 +61,29 @@ struct Here<'a> {
     path: PathBuf,
 }
 
+/// What is in a directory.
+#[derive(Default)]
+struct Listed {
+    /// Its directories, each name ended by NUL.
+    names: Vec<u8>,
+    /// There are more than can wait.
+    cut: bool,
+}
+
+/// One root on its way down: names of directories, below the directory that holds them.
+struct Descent<'r> {
+    root: &'r Root,
+    levels: Vec<(Arc<Node>, Vec<u8>, usize)>,
+    waiting: usize,
+    cursor: Cursor,
+    opener: Opener,
+    budget: Arc<Budget>,
+}
+
 impl<'a> Look<'a> {
     pub fn new(go_on: &'a mut dyn FnMut() -> bool) -> Look<'a> {
-        let snapshot = Snapshot { complete: true, ..Snapshot::default() };
-        Look { snapshot, go_on, named: Vec::new() }
+        let snapshot = Snapshot { complete: true, room_unseen: UNSEEN, ..Snapshot::default() };
+        Look { snapshot, go_on, named: Vec::new(), left_to_read: READ_ALL, held: 0, full: false }
     }
 
     /// After all roots: a settings file in one may name what lies in another. What lies in none cannot change.
@@ -59,41 +95,105 @@ impl<'a> Look<'a> {
                 continue;
             };
             let Some(below) = path.strip_prefix(&root.path).ok().and_then(Path::to_str) else { continue };
-            if done.len() < NAMED && done.insert(path.clone()) {
-                self.row(&Here { fd: &root.fd, path: root.path.clone() }, below, Kind::Git, reason);
+            if done.contains(&path) {
+                continue;
             }
+            if done.len() == NAMED || below.split('/').count() > NAMED {
+                self.beyond(path, "not looked at: git settings name too much");
+                continue;
+            }
+            done.insert(path.clone());
+            self.row(&Here { fd: &root.fd, path: root.path.clone() }, below, Kind::Git, reason);
         }
     }
 
     pub fn root(&mut self, root: &Root) {
-        let mut queue = vec![(PathBuf::new(), false)];
-        while let Some((path, unpacked)) = queue.pop() {
+        let mut descent = Descent {
+            root,
+            levels: Vec::new(),
+            waiting: 0,
+            cursor: Cursor::default(),
+            opener: Opener::new(),
+            budget: Budget::new(DESCRIPTORS),
+        };
+        match descent.opener.open(root.fd.as_fd(), c".") {
+            Ok(fd) => self.directory(&mut descent, None, fd),
+            Err(error) => self.unopened(root.path.clone(), error),
+        }
+        while let Some((node, names, at)) = descent.levels.last_mut() {
             if !(self.go_on)() {
                 self.snapshot.complete = false;
                 return;
             }
-            let below = if path.as_os_str().is_empty() { Path::new(".") } else { &path };
-            let full = if path.as_os_str().is_empty() { root.path.clone() } else { root.path.join(&path) };
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-            let listed = open(root.fd.as_fd(), below, flags).and_then(|fd| {
-                let names = self.list(&Here { fd: &fd, path: full.clone() }, unpacked)?;
-                Ok(names)
-            });
-            match listed {
-                Ok(names) => queue.extend(names.into_iter().map(|name| {
-                    let unpacked = unpacked || is_unpacked(name.as_bytes());
-                    (path.join(name), unpacked)
-                })),
-                // Gone meanwhile, a root that is a file, or the root of another file system.
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => {}
-                Err(errno) => self.unseen(full, errno.into()),
+            if self.full {
+                return self
+                    .beyond(root.path.clone(), "not looked through to its end: too much runs by itself");
+            }
+            let Ok(name) = CStr::from_bytes_until_nul(&names[*at..]).map(CStr::to_owned) else { return };
+            let node = Arc::clone(node);
+            *at += name.count_bytes() + 1;
+            if *at >= names.len() {
+                descent.waiting -= names.len();
+                descent.levels.pop();
+            }
+            let path = || root.path.join(node.path_of(name.to_bytes()));
+            if root.path.as_os_str().len() + node.length() + name.count_bytes() + 1 > PATH {
+                self.unseen(path(), Errno::NAMETOOLONG.into());
+                continue;
+            }
+            let dir = descent.cursor.reach(&node, &descent.opener);
+            match dir.and_then(|dir| descent.opener.open(dir, &name)) {
+                Ok(fd) => self.directory(&mut descent, Some((&node, &name)), fd),
+                Err(error) => self.unopened(path(), error),
             }
         }
     }
 
+    fn directory(&mut self, descent: &mut Descent<'_>, place: Option<(&Arc<Node>, &CStr)>, fd: OwnedFd) {
+        let (path, traits) = match place {
+            None => (descent.root.path.clone(), Default::default()),
+            Some((node, name)) => {
+                (descent.root.path.join(node.path_of(name.to_bytes())), node.traits.below(name.to_bytes()))
+            }
+        };
+        let here = Here { fd: &fd, path };
+        let room = WAITING - descent.waiting;
+        let listed = match self.list(&here, traits.unpacked, room) {
+            Ok(listed) => listed,
+            Err(errno) => return self.unopened(here.path, errno.into()),
+        };
+        if listed.cut {
+            self.beyond(here.path, "not looked through to its end: too many directories");
+        }
+        if listed.names.is_empty() {
+            return;
+        }
+        let node = match place {
+            None => Node::root(0, fd, &descent.budget),
+            Some((parent, name)) => {
+                let Ok(stat) = own_stat(&fd) else { return };
+                let (node, fd) = Node::holding(parent, name, Id::of(&stat), fd, &descent.budget);
+                if let Some(fd) = fd {
+                    descent.cursor.stand(&node, fd);
+                }
+                node
+            }
+        };
+        descent.waiting += listed.names.len();
+        descent.levels.push((node, listed.names, 0));
+    }
+
+    /// Gone meanwhile, a root that is a file, or the root of another file system: there is nothing to see.
+    fn unopened(&mut self, path: PathBuf, error: io::Error) {
+        match Errno::from_io_error(&error) {
+            Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => {}
+            _ => self.unseen(path, error),
+        }
+    }
+
     /// Notes what is in a directory and returns its directories.
-    fn list(&mut self, here: &Here<'_>, unpacked: bool) -> rustix::io::Result<Vec<OsString>> {
-        let mut directories = Vec::new();
+    fn list(&mut self, here: &Here<'_>, unpacked: bool, room: usize) -> rustix::io::Result<Listed> {
+        let mut listed = Listed::default();
         let (mut head, mut objects, mut refs, mut common) = (false, false, false, false);
         let mut tools = false;
         for entry in Dir::read_from(here.fd)? {
@@ -127,7 +227,15 @@ impl<'a> Look<'a> {
                 }
             }
             if kind == FileType::Directory {
-                directories.push(name.to_os_string());
+                let bytes = entry.file_name().to_bytes_with_nul();
+                if name == ".git" {
+                    // First: what else there is may be there to use up what can be noted.
+                    listed.names.splice(0..0, bytes.iter().copied());
+                } else if listed.names.len() + bytes.len() <= room {
+                    listed.names.extend_from_slice(bytes);
+                } else {
+                    listed.cut = true;
+                }
             }
         }
         let named = here.path.file_name() == Some(OsStr::new(".git"));
@@ -142,7 +250,7 @@ impl<'a> Look<'a> {
         if tools {
             FILES.iter().for_each(|row| self.row(here, row.path, Kind::Tool, row.reason));
         }
-        Ok(directories)
+        Ok(listed)
     }
 
     /// Of the command's making it cannot be: the filters see to that. A second look costs nothing.
@@ -150,7 +258,7 @@ impl<'a> Look<'a> {
         let mode = u32::from(stat.stx_mode);
         let as_group = mode & 0o2010 == 0o2010;
         if FileType::from_raw_mode(mode).is_file() && (mode & 0o4000 != 0 || as_group) {
-            let digest = digest(stat, &stat.stx_ctime.tv_sec.to_ne_bytes());
+            let digest = digest(stat, &[], false);
             self.mark(here.path.join(name), Kind::Setuid, "runs as its owner or group", digest);
         }
     }
@@ -187,7 +295,7 @@ impl<'a> Look<'a> {
                 }
                 seen += 1;
                 if seen > ENTRIES || depth > DEPTH {
-                    return self.unseen(here.path.join(path), io::Error::other("too large"));
+                    return self.beyond(here.path.join(path), "not looked at: too large");
                 }
                 let path = path.join(OsStr::from_bytes(name));
                 match self.look_at(here, &path) {
@@ -204,26 +312,34 @@ impl<'a> Look<'a> {
     fn file(&mut self, here: &Here<'_>, path: &Path, kind: Kind, reason: &'static str) {
         let Some(stat) = self.look_at(here, path) else { return };
         let file_type = FileType::from_raw_mode(u32::from(stat.stx_mode));
-        let contents = match file_type {
-            FileType::Symlink => target(here.fd.as_fd(), path),
-            FileType::RegularFile => read(here.fd.as_fd(), path),
-            _ => Ok(Vec::new()),
-        };
-        let contents = match contents {
-            Ok(contents) => contents,
-            Err(error) => {
-                self.unseen(here.path.join(path), error);
-                Vec::new()
+        let kept = match file_type {
+            FileType::Symlink => target(here.fd.as_fd(), path).map(|target| (target, true)),
+            FileType::RegularFile => {
+                let most = READ.min(self.left_to_read);
+                if stat.stx_size > 0 && most == 0 {
+                    Ok((Vec::new(), false))
+                } else {
+                    read(here.fd.as_fd(), path, most.max(1))
+                }
             }
+            _ => Ok((Vec::new(), true)),
         };
+        let (contents, whole) = kept.unwrap_or_else(|error| {
+            self.unseen(here.path.join(path), error);
+            (Vec::new(), false)
+        });
+        self.left_to_read = self.left_to_read.saturating_sub(contents.len() as u64);
         let named = matches!(path.to_str(), Some("config" | "config.worktree")) || reason == INCLUDED;
-        let is_settings = named && kind == Kind::Git && file_type.is_file();
-        if is_settings {
+        let mut keys = settings::Keys::default();
+        if named && kind == Kind::Git && file_type.is_file() {
             self.follow(&here.path, path, &contents);
+            keys = settings::keys(&contents);
+            if !whole || keys.cut {
+                self.beyond(here.path.join(path), "not looked at: too large");
+            }
         }
-        let keys = if is_settings { settings::keys(&contents) } else { Default::default() };
-        let digest = digest(&stat, &contents);
-        self.snapshot.marks.insert(here.path.join(path), Mark { kind, reason, digest, keys });
+        let digest = digest(&stat, &contents, whole);
+        self.hold(here.path.join(path), Mark { kind, reason, digest, keys });
     }
 
     /// Notes what a settings file names (git-config(1), "core.hooksPath", "Includes"). Hooks are run in the worktree,
@@ -231,15 +347,28 @@ impl<'a> Look<'a> {
     fn follow(&mut self, here: &Path, file: &Path, contents: &[u8]) {
         let git = here.join(file.parent().unwrap_or(Path::new("")));
         let worktree = if here.ends_with(".git") { here.parent().unwrap_or(here) } else { here };
-        for (key, value) in crate::view::git::settings(contents) {
-            let (base, reason) = match key.as_str() {
+        let mut left = NAMED;
+        settings::for_each(contents, |_, key, value| {
+            let (base, reason) = match key.to_ascii_lowercase().as_str() {
                 "hookspath" => (worktree, HOOKS),
                 "path" => (git.as_path(), INCLUDED),
-                _ => continue,
+                _ => return true,
             };
+            let value = crate::view::git::plain(value);
+            // Names nothing.
+            if value.is_empty() || value.len() > PATH {
+                return true;
+            }
+            left -= 1;
             // A link on the way is met where the path is looked at.
-            self.named.push((normalise(&base.join(value)), reason));
-        }
+            let path = normalise(&base.join(value));
+            if left == 0 || self.named.len() >= 16 * NAMED {
+                self.beyond(path, "not looked at: git settings name too much");
+                return false;
+            }
+            self.named.push((path, reason));
+            true
+        });
     }
 
     /// None where there is nothing.
@@ -261,13 +390,35 @@ impl<'a> Look<'a> {
     }
 
     fn mark(&mut self, path: PathBuf, kind: Kind, reason: &'static str, digest: [u8; 32]) {
-        self.snapshot.marks.insert(path, Mark { kind, reason, digest, keys: Default::default() });
+        self.hold(path, Mark { kind, reason, digest, keys: Default::default() });
+    }
+
+    fn hold(&mut self, path: PathBuf, mark: Mark) {
+        self.held += path.as_os_str().len() + mark.keys.weight() + 200;
+        self.full |= self.held > HELD;
+        if !self.full {
+            self.snapshot.marks.insert(path, mark);
+        }
     }
 
     fn unseen(&mut self, path: PathBuf, error: io::Error) {
-        self.snapshot.complete &= self.snapshot.unseen.len() < UNSEEN;
-        if self.snapshot.unseen.len() < UNSEEN {
-            self.snapshot.unseen.push(Unseen { path, reason: describe(&error) });
+        self.note(Unseen { path, reason: describe(&error), beyond: false });
+    }
+
+    /// Of a size that no honest tree has.
+    fn beyond(&mut self, path: PathBuf, reason: &str) {
+        self.note(Unseen { path, reason: reason.to_owned(), beyond: true });
+    }
+
+    /// These have a share of their own, so that something is told of what made it full.
+    fn note(&mut self, unseen: Unseen) {
+        let weight = unseen.path.as_os_str().len() + unseen.reason.len() + 100;
+        if weight <= self.snapshot.room_unseen {
+            self.snapshot.room_unseen -= weight;
+            self.snapshot.unseen.push(unseen);
+        } else {
+            self.snapshot.unseen_more += 1;
+            self.snapshot.complete = false;
         }
     }
 }
@@ -281,48 +432,4 @@ fn is_of_table(name: &[u8]) -> bool {
             .strip_prefix(name)
             .is_some_and(|rest| rest.is_empty() || rest.first() == Some(&b'/'))
     })
-}
-
-const BENEATH: ResolveFlags = ResolveFlags::BENEATH
-    .union(ResolveFlags::NO_SYMLINKS)
-    .union(ResolveFlags::NO_MAGICLINKS)
-    .union(ResolveFlags::NO_XDEV);
-
-fn open(dir: BorrowedFd<'_>, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
-    openat2(dir, path, flags | OFlags::CLOEXEC, Mode::empty(), BENEATH)
-}
-
-/// A directory as a start for further calls, and the name in it.
-fn holder<'a>(dir: BorrowedFd<'_>, path: &'a Path) -> rustix::io::Result<(OwnedFd, &'a OsStr)> {
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let fd = open(dir, parent, OFlags::PATH | OFlags::DIRECTORY)?;
-    Ok((fd, path.file_name().unwrap_or_default()))
-}
-
-fn target(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Vec<u8>> {
-    let (parent, name) = holder(dir, path)?;
-    Ok(rustix::fs::readlinkat(parent, name, Vec::new())?.into_bytes())
-}
-
-/// Never waits: what was a file a moment ago may be a FIFO.
-fn read(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Vec<u8>> {
-    let mut contents = Vec::new();
-    let file = File::from(open(dir, path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?);
-    file.take(READ).read_to_end(&mut contents)?;
-    Ok(contents)
-}
-
-fn digest(stat: &Statx, contents: &[u8]) -> [u8; 32] {
-    let mut hash = hmac_sha256::Hash::new();
-    hash.update(stat.stx_mode.to_ne_bytes());
-    if stat.stx_size > READ {
-        hash.update(stat.stx_size.to_ne_bytes());
-        hash.update(stat.stx_ctime.tv_sec.to_ne_bytes());
-        hash.update(stat.stx_ctime.tv_nsec.to_ne_bytes());
-    }
-    hash.update(contents);
-    hash.finalize()
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod look;
+mod reading;
 mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +15,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use self::settings::Keys;
+pub use self::settings::for_each;
 use super::path_text;
 
 /// One writable root.
@@ -22,8 +25,10 @@ pub struct Root {
     pub fd: OwnedFd,
 }
 
-/// More are counted and not listed.
+/// More of a kind are counted and not listed, so that many of one do not hide another.
 const LISTED: usize = 500;
+/// Bytes, as JSON at its longest, of what is listed of a kind: who made the tree chose the names.
+const TOLD: usize = 1 << 20;
 const KEYS: usize = 50;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -46,7 +51,7 @@ struct Mark {
     /// Of contents, mode and type: equal marks are equal files.
     digest: [u8; 32],
     /// Of a git settings file: each key, with a digest of its value.
-    keys: BTreeSet<(String, u64)>,
+    keys: Keys,
 }
 
 /// The state at one moment.
@@ -55,6 +60,9 @@ pub struct Snapshot {
     marks: BTreeMap<PathBuf, Mark>,
     /// Why, for each directory that could not be looked into.
     unseen: Vec<Unseen>,
+    unseen_more: usize,
+    /// Bytes that may still be noted as unseen.
+    room_unseen: usize,
     complete: bool,
 }
 
@@ -63,6 +71,9 @@ pub struct Unseen {
     #[serde(with = "path_text")]
     pub path: PathBuf,
     pub reason: String,
+    /// It is too large or too many to be looked at.
+    #[serde(skip)]
+    pub beyond: bool,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -76,6 +87,13 @@ pub struct Change {
     /// Git settings that are new or have another value, without their values.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
+    /// How many more there are.
+    #[serde(skip_serializing_if = "is_none")]
+    pub keys_more: usize,
+}
+
+fn is_none(count: &usize) -> bool {
+    *count == 0
 }
 
 #[derive(Debug, Serialize)]
@@ -87,6 +105,8 @@ pub struct Changes {
     pub more: usize,
     /// What could not be looked into.
     pub unseen: Vec<Unseen>,
+    /// How many more of that there are.
+    pub unseen_more: usize,
 }
 
 /// Looks through all roots, for as long as `go_on` says.
@@ -116,7 +136,7 @@ impl Snapshot {
             path,
             kind: mark.kind,
             reason: mark.reason,
-            keys: mark.keys.iter().map(|(key, _)| key.as_str()).collect(),
+            keys: mark.keys.set.iter().map(|(key, _)| key.as_str()).collect(),
         })
     }
 
@@ -133,15 +153,33 @@ impl Snapshot {
             self.marks.iter().filter_map(|(path, mark)| change(path, mark, before.marks.get(path))).collect();
         // Repositories first: they say what the others belong to.
         files.sort_by(|a, b| (a.kind, &a.path).cmp(&(b.kind, &b.path)));
-        let more = files.len().saturating_sub(LISTED);
-        files.truncate(LISTED);
+        let mut room = BTreeMap::new();
+        let all = files.len();
+        files.retain(|change| {
+            let keys: usize = change.keys.iter().map(String::len).sum();
+            let weight = 6 * (change.path.as_os_str().len() + keys) + 200;
+            has_room(room.entry(change.kind).or_default(), weight)
+        });
+        let more = all - files.len();
         // What could not be looked into before is not known to be as it was.
-        let unseen: BTreeSet<&Unseen> = self.unseen.iter().chain(&before.unseen).collect();
-        let mut unseen: Vec<Unseen> = unseen.into_iter().cloned().collect();
-        let complete = self.complete && before.complete && unseen.is_empty();
-        unseen.truncate(LISTED);
-        Changes { complete, files, more, unseen }
+        let known: BTreeSet<&Unseen> = self.unseen.iter().chain(&before.unseen).collect();
+        let mut room = (0, 0);
+        let fits = |unseen: &&&Unseen| has_room(&mut room, 6 * unseen.path.as_os_str().len() + 200);
+        let unseen: Vec<Unseen> = known.iter().filter(fits).map(|unseen| (*unseen).clone()).collect();
+        let unseen_more = known.len() - unseen.len() + self.unseen_more + before.unseen_more;
+        let complete = self.complete && before.complete && known.is_empty();
+        Changes { complete, files, more, unseen, unseen_more }
     }
+}
+
+/// Counts one more of so many bytes, if it can still be listed.
+fn has_room((count, bytes): &mut (usize, usize), weight: usize) -> bool {
+    let fits = *count < LISTED && *bytes + weight <= TOLD;
+    if fits {
+        *count += 1;
+        *bytes += weight;
+    }
+    fits
 }
 
 fn change(path: &Path, mark: &Mark, before: Option<&Mark>) -> Option<Change> {
@@ -150,11 +188,12 @@ fn change(path: &Path, mark: &Mark, before: Option<&Mark>) -> Option<Change> {
         Some(_) => "changed",
         None => "new",
     };
-    let fresh = |key: &&(String, u64)| before.is_none_or(|before| !before.keys.contains(key));
-    let mut keys: Vec<String> = mark.keys.iter().filter(fresh).map(|(key, _)| key.clone()).collect();
+    let fresh = |key: &&(String, u64)| before.is_none_or(|before| !before.keys.set.contains(key));
+    let mut keys: Vec<String> = mark.keys.set.iter().filter(fresh).map(|(key, _)| key.clone()).collect();
     keys.dedup();
+    let keys_more = keys.len().saturating_sub(KEYS);
     keys.truncate(KEYS);
-    Some(Change { path: path.to_owned(), kind: mark.kind, change, reason: mark.reason, keys })
+    Some(Change { path: path.to_owned(), kind: mark.kind, change, reason: mark.reason, keys, keys_more })
 }
 
 #[cfg(test)]

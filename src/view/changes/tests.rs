@@ -134,3 +134,99 @@ fn what_cannot_be_looked_into_is_named_and_an_unfinished_look_is_not_complete() 
     assert!(!stopped.since(&before).complete);
     let _ = std::process::Command::new("rm").arg("-rf").arg(&tree.0).status();
 }
+
+/// Kibibytes that the process has had at most.
+fn peak() -> usize {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
+}
+
+fn sparse(tree: &Tree, name: &str, size: u64) {
+    tree.write(name, "");
+    fs::File::options().write(true).open(tree.0.join(name)).unwrap().set_len(size).unwrap();
+}
+
+/// All of them in one tree, so that whatever else runs in this process adds to one figure only.
+#[test]
+fn a_hostile_tree_costs_a_bounded_room_and_is_told_in_a_bounded_line() {
+    const MOST: usize = 160 << 10;
+    let tree = Tree::new("hostile");
+    tree.write(".git/HEAD", "ref");
+    tree.write(".envrc", "x");
+    let before = tree.look();
+    let keys: String = (0..10_000).map(|number| format!("{number:x}\n")).collect();
+    tree.write("section/.git/config", &format!("[{}]\n{keys}", "A".repeat(100_000)));
+    tree.write("include/.git/config", &format!("[include]\n{}", "path = x\n".repeat(100_000)));
+    for number in 0..60 {
+        sparse(&tree, &format!("sparse{number}/.git/config"), 1 << 20);
+    }
+    for number in 0..200 {
+        sparse(&tree, &format!("hooks/.git/hooks/{number}"), 2 << 20);
+    }
+    let deep = ["d".repeat(250).as_str(); 12].join("/");
+    for number in 0..6000 {
+        tree.write(&format!("{deep}/{number}/.git"), "x");
+    }
+    tree.write(".git/hooks/pre-commit", "x");
+    tree.write(".envrc", "y");
+    let after = tree.look();
+    let changes = after.since(&before);
+    let line = serde_json::to_string(&changes).unwrap();
+    assert!(peak() < MOST, "{} KiB", peak());
+    assert!(line.len() < 6 << 20, "{}", line.len());
+    assert!(!changes.complete && changes.more > 0);
+    let told = |name: &str| changes.files.iter().any(|change| change.path == tree.0.join(name));
+    assert!(told(".git/hooks/pre-commit"), "its own repository comes first");
+    assert!(changes.unseen.iter().any(|unseen| unseen.beyond), "{:?}", changes.unseen.len());
+}
+
+#[test]
+fn what_is_over_a_bound_is_told_and_its_change_too() {
+    let tree = Tree::new("over");
+    tree.write(".git/HEAD", "ref");
+    sparse(&tree, ".git/config", 2 << 20);
+    sparse(&tree, ".envrc", 2 << 20);
+    let before = tree.look();
+    let again = tree.look().since(&before);
+    assert!(again.files.is_empty(), "{:?}", again.files);
+    assert!(again.unseen.iter().any(|unseen| unseen.path.ends_with(".git/config")) && !again.complete);
+    for name in [".git/config", ".envrc"] {
+        use std::os::unix::fs::FileExt;
+        fs::File::options().write(true).open(tree.0.join(name)).unwrap().write_at(b"x", 3 << 19).unwrap();
+    }
+    let changes = tree.look().since(&before);
+    assert_eq!(changes.files.len(), 2, "{:?}", changes.files);
+}
+
+#[test]
+fn what_is_no_file_is_not_waited_for() {
+    let tree = Tree::new("odd");
+    tree.write(".git/HEAD", "ref");
+    let before = tree.look();
+    for name in [".git/config", ".envrc"] {
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            tree.0.join(name),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RWXU,
+            0,
+        )
+        .unwrap();
+    }
+    symlink("hooks", tree.0.join(".git/hooks")).unwrap();
+    assert_eq!(tree.told(&before), ["new .git/config Git", "new .git/hooks Git", "new .envrc Tool"]);
+}
+
+#[test]
+fn many_of_a_kind_do_not_hide_another() {
+    let tree = Tree::new("kinds");
+    let before = tree.look();
+    for number in 0..600 {
+        tree.write(&format!("{number}/.git"), "x");
+    }
+    tree.write("z/.envrc", "x");
+    let changes = tree.look().since(&before);
+    assert_eq!((changes.files.len(), changes.more), (501, 100));
+    assert!(changes.complete && changes.files.last().unwrap().path.ends_with("z/.envrc"));
+}
