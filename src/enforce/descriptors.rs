@@ -94,8 +94,8 @@ pub struct Inherited {
     pub number: u64,
     pub owner: u32,
     pub mode: u32,
-    /// How many names it has.
-    pub links: u64,
+    /// It has no name any more.
+    pub unlinked: bool,
     /// How it was opened, fcntl(2) F_GETFL.
     pub flags: OFlags,
     /// Of a regular file, in the caller's mounts. The directories in it are those that the kernel goes up by when
@@ -296,7 +296,7 @@ fn check_stream(stream: BorrowedFd<'_>, fd: RawFd, flags: OFlags) -> Result<Inhe
         number: stat.st_rdev,
         owner: stat.st_uid,
         mode: stat.st_mode,
-        links: stat.st_nlink,
+        unlinked: stat.st_nlink == 0,
         flags,
         path,
     })

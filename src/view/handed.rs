@@ -33,7 +33,7 @@ impl View {
             && !statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)
                 .is_ok_and(|stat| object(&stat) == handed.object());
         // Here-documents among them: nobody else will open it.
-        if gone && handed.links == 0 {
+        if gone && handed.unlinked {
             return Ok(());
         }
         let mut reach = self.reach(path, None, handed.mode);
