@@ -47,14 +47,7 @@ fn ends_within(child: &mut Child, time: Duration) -> Option<Option<i32>> {
 }
 
 fn await_file(path: &std::path::Path) -> bool {
-    let end = Instant::now() + Duration::from_secs(20);
-    while Instant::now() < end {
-        if path.exists() {
-            return true;
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
-    false
+    common::within(20 * SECOND, || path.exists())
 }
 
 #[test]

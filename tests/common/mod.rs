@@ -50,19 +50,21 @@ pub fn wait_for(mark: &std::path::Path) {
 /// For what is promised within a second. A machine that takes long over the least thing says nothing about it: there
 /// it only has to come.
 pub fn within_a_second(mut holds: impl FnMut() -> bool) -> bool {
-    let mut comes_within = |time| {
-        let end = Instant::now() + time;
-        loop {
-            if holds() {
-                return true;
-            }
-            if Instant::now() > end {
-                return false;
-            }
-            std::thread::sleep(Duration::from_millis(5));
+    within(Duration::from_secs(1), &mut holds) || is_overloaded() && within(Duration::from_secs(20), holds)
+}
+
+/// Whether it comes to hold in this time.
+pub fn within(time: Duration, mut holds: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + time;
+    loop {
+        if holds() {
+            return true;
         }
-    };
-    comes_within(Duration::from_secs(1)) || is_overloaded() && comes_within(Duration::from_secs(20))
+        if Instant::now() > end {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Where nothing else runs a program that does nothing takes one millisecond or two.

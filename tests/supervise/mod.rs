@@ -5,7 +5,9 @@ pub mod terminal;
 
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+pub use crate::common::within;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -79,19 +81,6 @@ pub fn init_and_command(monitor: i32) -> (i32, i32) {
 pub fn catches(pid: i32, signal: i32) -> bool {
     let caught = status(pid, "SigCgt").and_then(|mask| u64::from_str_radix(&mask, 16).ok());
     caught.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
-}
-
-pub fn within(time: Duration, mut holds: impl FnMut() -> bool) -> bool {
-    let end = Instant::now() + time;
-    loop {
-        if holds() {
-            return true;
-        }
-        if Instant::now() > end {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[track_caller]
