@@ -4,7 +4,8 @@
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-use super::{Access, Backing, Origin, Place, Purpose, Root, Source, View, control, scan, system};
+use super::trace::PATH_MAX;
+use super::{Access, Origin, Place, Purpose, Root, View, control, scan, system};
 use crate::error::{Error, Result};
 use crate::policy::{Policy, Promise};
 
@@ -55,7 +56,7 @@ impl View {
             for name in of(&protected) {
                 // The other name may be a hidden one: what is read by either is the same file.
                 if hides {
-                    self.cover_found(inside.join(name));
+                    self.cover_found(inside.join(name), false, "an alias, perhaps of what is hidden");
                 } else {
                     self.found(inside.join(name), Access::Read, ALIAS);
                 }
@@ -68,12 +69,12 @@ impl View {
 
     /// A command can make files deeper than a path can say, and what has no path cannot be guarded.
     fn refuse_unnameable(&mut self, purpose: Purpose) -> Result<()> {
-        let too_long = |place: &&Place| place.path.as_os_str().len() > libc::PATH_MAX as usize;
+        let too_long = |place: &&Place| place.path.as_os_str().len() > PATH_MAX;
         let Some(place) = self.places().filter(|_| self.mounts).find(too_long) else { return Ok(()) };
         let refusal = Error::refused(format!(
             "{} lies too deep to be guarded: its path is longer than {} bytes",
             scan::shown(&place.path),
-            libc::PATH_MAX
+            PATH_MAX
         ))
         .with_hint("remove or move what lies so deep, or run without the guard: `--git free`");
         if purpose != Purpose::Ask {
@@ -95,13 +96,6 @@ impl View {
         for name in control {
             self.found(root.join(name), Access::Read, "runs by itself outside: guarded");
         }
-    }
-
-    fn cover_found(&mut self, path: PathBuf) {
-        let backing = Backing::Cover { directory: false };
-        let (access, origin, reason) =
-            (Access::Hidden, Origin::Found, "an alias, perhaps of what is hidden".to_owned());
-        self.insert(Place { path, access, backing, origin, reason }, Source::None);
     }
 }
 

@@ -52,14 +52,7 @@ pub fn cover(view: &mut View) -> Result<()> {
         };
         // In an alias's place it comes after the guard; everywhere else it is new.
         view.entries.remove(&path);
-        let place = Place {
-            path,
-            access: Access::Hidden,
-            backing: Backing::Cover { directory },
-            origin: Origin::Found,
-            reason: reason.to_owned(),
-        };
-        view.insert(place, Source::None);
+        view.cover_found(path, directory, reason);
     }
     Ok(())
 }
@@ -127,7 +120,9 @@ fn look(view: &View, root: &Path, fd: BorrowedFd<'_>, found: &mut Found) -> Resu
             let below = directory.join(named);
             let path = root.join(&below);
             if view.entries.contains_key(&path) {
-            } else if directory_below {
+                continue;
+            }
+            if directory_below {
                 left.push(below);
             } else {
                 found.insert(path, false);

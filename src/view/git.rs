@@ -8,14 +8,12 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 
 use super::caller::{Caller, read_bounded};
-use super::changes::for_each;
-use super::trace::{Traced, file_type, trace};
+use super::git_settings::{for_each, plain};
+use super::trace::{PATH_MAX, Traced, file_type, trace};
 use super::{Backing, View};
 use crate::error::Result;
 
 const LIMIT: u64 = 1 << 20;
-/// PATH_MAX: whatever names more names nothing.
-const LONGEST: usize = 4096;
 
 pub fn add(view: &mut View, caller: &Caller) -> Result<()> {
     let workspaces: Vec<PathBuf> =
@@ -49,7 +47,8 @@ fn find(workspace: &Path) -> Option<(PathBuf, PathBuf)> {
 
 fn one_line(bytes: &[u8]) -> Option<PathBuf> {
     let line = bytes.trim_ascii();
-    (line.len() <= LONGEST).then(|| std::ffi::OsStr::from_bytes(line).into())
+    // Whatever is longer names nothing.
+    (line.len() <= PATH_MAX).then(|| std::ffi::OsStr::from_bytes(line).into())
 }
 
 /// The directory to show, if the reference holds in both directions and its owner is the caller.
@@ -76,7 +75,7 @@ fn common_directory(top: &Path, named: &Path, caller: &Caller) -> Option<Traced>
     let mut tree = None;
     for_each(&read("config")?, |_, key, value| {
         if key.eq_ignore_ascii_case("worktree") {
-            tree = Some(plain(value)).filter(|tree| tree.len() <= LONGEST);
+            tree = Some(plain(value).to_owned()).filter(|tree| tree.len() <= PATH_MAX);
         }
         tree.is_none()
     });
@@ -91,9 +90,4 @@ fn is_git_dir(path: &Path) -> bool {
     let bytes = path.as_os_str().as_bytes();
     let named = bytes.ends_with(b".git") || path.components().any(|part| part.as_os_str() == ".git");
     named && ["HEAD", "objects", "refs"].iter().all(|name| path.join(name).exists())
-}
-
-/// A value as far as plain values go.
-pub fn plain(value: &str) -> String {
-    value.trim_matches('"').to_owned()
 }

@@ -343,12 +343,12 @@ fn add_git_settings(view: &mut View, caller: &Caller, home: &Path, listing: &Lis
         }
         done.push(path.clone());
         let Some(bytes) = read(view, &path) else { continue };
-        super::changes::for_each(&bytes, |_, key, value| {
+        super::git_settings::for_each(&bytes, |_, key, value| {
             if NAMED.contains(&key.to_ascii_lowercase().as_str()) {
-                let value = super::git::plain(value);
+                let value = super::git_settings::plain(value);
                 let named = match value.strip_prefix("~/") {
                     Some(rest) => home.join(rest),
-                    None => path.parent().unwrap_or(home).join(&value),
+                    None => path.parent().unwrap_or(home).join(value),
                 };
                 let secret = system::CREDENTIALS.iter().any(|(name, _)| named.starts_with(home.join(name)));
                 if named.starts_with(home) && !secret {

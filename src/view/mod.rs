@@ -11,6 +11,7 @@ pub mod danger;
 mod direct;
 pub mod fifos;
 pub mod git;
+pub mod git_settings;
 mod handed;
 mod hidden;
 mod home;
@@ -268,6 +269,12 @@ impl View {
         let reason = reason.to_owned();
         let place = Place { path, access, backing: Backing::Itself, origin: Origin::Found, reason };
         self.insert(place, Source::None);
+    }
+
+    fn cover_found(&mut self, path: PathBuf, directory: bool, reason: &str) {
+        let (access, backing) = (Access::Hidden, Backing::Cover { directory });
+        let reason = reason.to_owned();
+        self.insert(Place { path, access, backing, origin: Origin::Found, reason }, Source::None);
     }
 
     /// The links that were passed on the way to something shown.

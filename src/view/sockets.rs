@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
+use super::View;
 use super::caller::read_proc;
 use super::trace::{file_type, object, trace};
-use super::{Access, Backing, Origin, Place, Source, View};
 use crate::error::{Error, Result};
 use crate::host::Host;
 
@@ -32,14 +32,7 @@ pub fn cover(view: &mut View, host: &Host) -> Result<()> {
             continue;
         }
         for path in names {
-            let place = Place {
-                path,
-                access: Access::Hidden,
-                backing: Backing::Cover { directory: false },
-                origin: Origin::Found,
-                reason: "a live socket of another program".to_owned(),
-            };
-            view.insert(place, Source::None);
+            view.cover_found(path, false, "a live socket of another program");
         }
     }
     Ok(())

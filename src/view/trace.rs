@@ -14,6 +14,9 @@ use rustix::io::Errno;
 /// path_resolution(7) stops after 40 links; so does this walk.
 const MAX_LINKS: usize = 40;
 
+/// The longest path that a system call takes, its NUL included.
+pub const PATH_MAX: usize = libc::PATH_MAX as usize;
+
 #[derive(Debug)]
 pub struct Traced {
     /// Opened with `O_PATH`; everything later acts on it and never on the name again.

@@ -10,6 +10,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use super::{Findings, Rule, Setup, Severity};
 use crate::error::{Error, Result, show};
 use crate::view::changes::{self, Kind, Present, Root};
+use crate::view::git_settings;
 
 const HOOK: Rule = Rule {
     id: "git-hook",
@@ -209,8 +210,8 @@ fn global(setup: &Setup, findings: &mut Findings) {
     let files = setup.home.iter().map(|home| home.join(".gitconfig"));
     for path in files.chain(setup.config.iter().map(|config| config.join("git/config"))) {
         let Ok(bytes) = crate::view::caller::read_bounded(&path, 1 << 20) else { continue };
-        changes::for_each(&bytes, |_, key, value| {
-            let value = crate::view::git::plain(value);
+        git_settings::for_each(&bytes, |_, key, value| {
+            let value = git_settings::plain(value);
             if key.eq_ignore_ascii_case("hookspath") && !value.starts_with(['/', '~']) {
                 let what =
                     format!("{} sets core.hooksPath to {}", show(path.as_os_str()), show(value.as_ref()));

@@ -13,11 +13,12 @@ use rustix::fs::{AtFlags, Dir, FileType, OFlags, Statx, StatxFlags, statx};
 use rustix::io::Errno;
 
 use super::reading::{digest, holder, open, read, target};
-use super::{Kind, Mark, Root, Snapshot, Unseen, settings};
+use super::{Kind, Mark, Root, Snapshot, Unseen};
 use crate::error::describe;
 use crate::view::control::{FILES, GIT, Id};
+use crate::view::git_settings;
 use crate::view::scan::tree::{Budget, Cursor, Node, Opener, own_stat};
-use crate::view::trace::normalise;
+use crate::view::trace::{PATH_MAX, normalise};
 
 /// Of a longer file only so much is read, and of all together.
 const READ: u64 = 1 << 20;
@@ -28,8 +29,6 @@ const HELD: usize = 16 << 20;
 const UNSEEN: usize = 2 << 20;
 /// Bytes of names of directories that wait for their turn.
 const WAITING: usize = 16 << 20;
-/// PATH_MAX: nobody uses a longer path, and each file is noted with its own.
-const PATH: usize = 4096;
 /// Directories of the table are small; deeper or larger ones are somebody's trick.
 const DEPTH: u32 = 8;
 const ENTRIES: usize = 4096;
@@ -137,7 +136,8 @@ impl<'a> Look<'a> {
                 descent.levels.pop();
             }
             let path = || root.path.join(node.path_of(name.to_bytes()));
-            if root.path.as_os_str().len() + node.length() + name.count_bytes() + 1 > PATH {
+            if root.path.as_os_str().len() + node.length() + name.count_bytes() + 1 > PATH_MAX {
+                // Nobody uses a longer path, and each file would be noted with its own.
                 self.unseen(path(), Errno::NAMETOOLONG.into());
                 continue;
             }
@@ -330,10 +330,10 @@ impl<'a> Look<'a> {
         });
         self.left_to_read = self.left_to_read.saturating_sub(contents.len() as u64);
         let named = matches!(path.to_str(), Some("config" | "config.worktree")) || reason == INCLUDED;
-        let mut keys = settings::Keys::default();
+        let mut keys = git_settings::Keys::default();
         if named && kind == Kind::Git && file_type.is_file() {
             self.follow(&here.path, path, &contents);
-            keys = settings::keys(&contents);
+            keys = git_settings::keys(&contents);
             if !whole || keys.cut {
                 self.beyond(here.path.join(path), "not looked at: too large");
             }
@@ -348,15 +348,15 @@ impl<'a> Look<'a> {
         let git = here.join(file.parent().unwrap_or(Path::new("")));
         let worktree = if here.ends_with(".git") { here.parent().unwrap_or(here) } else { here };
         let mut left = NAMED;
-        settings::for_each(contents, |_, key, value| {
+        git_settings::for_each(contents, |_, key, value| {
             let (base, reason) = match key.to_ascii_lowercase().as_str() {
                 "hookspath" => (worktree, HOOKS),
                 "path" => (git.as_path(), INCLUDED),
                 _ => return true,
             };
-            let value = crate::view::git::plain(value);
+            let value = git_settings::plain(value);
             // Names nothing.
-            if value.is_empty() || value.len() > PATH {
+            if value.is_empty() || value.len() > PATH_MAX {
                 return true;
             }
             left -= 1;

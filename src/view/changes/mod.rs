@@ -7,7 +7,6 @@
 
 mod look;
 mod reading;
-mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
@@ -15,8 +14,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use self::settings::Keys;
-pub use self::settings::for_each;
+use super::git_settings::Keys;
 use super::path_text;
 
 /// One writable root.

@@ -9,6 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use super::{Reason, Report, filesystem};
 use crate::error::{Error, describe, show};
 use crate::policy::Hardlinks;
+use crate::view::trace::PATH_MAX;
 
 const SHOWN: usize = 3;
 /// A longer path is cut in front: its end tells more.
@@ -201,7 +202,6 @@ fn list(paths: impl ExactSizeIterator<Item = PathBuf>) -> String {
 
 /// What of a path can be given to a program: of a longer one, a directory above.
 fn usable(path: &Path) -> &Path {
-    const PATH_MAX: usize = 4096;
     path.ancestors().find(|above| above.as_os_str().len() < PATH_MAX).unwrap_or(path)
 }
 

@@ -87,6 +87,11 @@ fn short(mut name: String) -> String {
     name
 }
 
+/// A value as far as plain values go.
+pub fn plain(value: &str) -> &str {
+    value.trim_matches('"')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
