@@ -22,6 +22,11 @@ pub fn descendants(all: Vec<Stat>, root: i32) -> Vec<Stat> {
 pub struct Stat {
     pub pid: i32,
     pub parent: i32,
+    pub group: i32,
+    pub session: i32,
+    /// Only its number is left, until it is waited for. One whose first thread alone has ended is called a zombie too, and
+    /// lives.
+    pub dead: bool,
     /// A thread that lives on where the process's first has ended and has no memory any more.
     pub thread: Option<i32>,
     /// In ticks: this process, and those children that it has waited for.
@@ -42,16 +47,21 @@ impl Stat {
         // From the state on, which is field 3.
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        let id = |field: usize| fields.get(field - 3)?.parse::<i32>().ok();
         let is_zombie = matches!(fields.first(), Some(&"Z" | &"X"));
+        let threads = number(20)?.max(1);
         Some(Stat {
             pid,
-            parent: fields.get(1)?.parse().ok()?,
+            parent: id(4)?,
+            group: id(5)?,
+            session: id(6)?,
+            dead: is_zombie && threads == 1,
             thread: None,
             own: number(14)? + number(15)?,
             children: number(16)? + number(17)?,
             system: number(15)? + number(17)?,
             // A zombie still has its number, and counts against a limit of processes.
-            threads: number(20)?.max(1),
+            threads,
             start: number(22)?,
             resident: if is_zombie { 0 } else { number(24)? },
         })
@@ -121,17 +131,35 @@ mod tests {
     use super::*;
 
     fn stat(pid: i32, parent: i32, own: u64, children: u64) -> Stat {
-        Stat { pid, parent, thread: None, own, children, system: 0, threads: 1, start: 7, resident: 1 }
+        let (group, session, dead) = (pid, pid, false);
+        let (threads, start, resident) = (1, 7, 1);
+        Stat {
+            pid,
+            parent,
+            group,
+            session,
+            dead,
+            thread: None,
+            own,
+            children,
+            system: 0,
+            threads,
+            start,
+            resident,
+        }
     }
 
     #[test]
     fn fields_are_counted_from_behind_a_hostile_name() {
         let text =
-            "42 (a) R 1 (b) S 41 42 42 0 -1 4194304 1 2 3 4 50 60 70 80 20 0 9 0 12345 1000000 250 1844\n";
+            "42 (a) R 1 (b) S 41 43 44 0 -1 4194304 1 2 3 4 50 60 70 80 20 0 9 0 12345 1000000 250 1844\n";
         let found = Stat::parse(text).unwrap();
         let wanted = Stat {
             pid: 42,
             parent: 41,
+            group: 43,
+            session: 44,
+            dead: false,
             thread: None,
             own: 110,
             children: 150,
@@ -142,6 +170,17 @@ mod tests {
         };
         assert_eq!(found, wanted);
         assert_eq!(Stat::parse("42 (a"), None);
+    }
+
+    #[test]
+    fn a_process_is_dead_when_its_last_thread_is() {
+        let rest = "0 -1 4194304 1 2 3 4 5 6 7 8 20 0";
+        let dead = |state: &str, threads: u32| {
+            Stat::parse(&format!("7 (a) Z 1 (x) {state} 42 43 44 {rest} {threads} 0 5 6 7")).unwrap().dead
+        };
+        assert!(!dead("S", 1));
+        assert!(dead("Z", 1));
+        assert!(!dead("Z", 2));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use nix::unistd::{Pid, getppid, getsid};
 use rustix::process::{WaitId, WaitIdOptions, WaitOptions, wait, waitid};
 
 use super::enclosure::Enclosure;
+use super::stat::{self, Stat};
 use crate::error::{Error, Result};
 
 /// What the kernel takes to clear away, on a machine that is busy with just that.
@@ -108,8 +109,9 @@ impl Tree {
     }
 
     fn members(&self) -> Vec<Pid> {
-        let below = below(&self.foreign).into_iter().map(|process| process.pid);
-        below.filter(|pid| self.enclosure.is_none_or(|enclosure| enclosure.holds(*pid))).collect()
+        let mut members = pids(below(&self.foreign));
+        members.retain(|pid| self.enclosure.is_none_or(|enclosure| enclosure.holds(*pid)));
+        members
     }
 }
 
@@ -149,7 +151,7 @@ fn chase(foreign: &[Pid]) {
         if process.session != own && process.session > 0 && process.group > 1 {
             let _ = killpg(Pid::from_raw(process.group), Signal::SIGKILL);
         }
-        let _ = kill(process.pid, Signal::SIGKILL);
+        let _ = kill(Pid::from_raw(process.pid), Signal::SIGKILL);
     }
 }
 
@@ -164,61 +166,36 @@ fn children_of_this() -> Vec<Pid> {
 }
 
 fn children(parent: i32) -> Vec<Pid> {
-    processes().into_iter().filter(|process| process.parent == parent).map(|process| process.pid).collect()
+    pids(processes().into_iter().filter(|process| process.parent == parent))
 }
 
 /// Every process below this one, from the parents that /proc tells.
 pub fn descendants() -> Vec<Pid> {
-    below(&[]).into_iter().map(|process| process.pid).collect()
+    pids(below(&[]))
 }
 
-fn below(foreign: &[Pid]) -> Vec<Process> {
-    let all = processes();
-    let mut found = vec![std::process::id() as i32];
-    let mut members = Vec::new();
-    let mut next = 0;
-    while let Some(&parent) = found.get(next) {
-        next += 1;
-        let children =
-            all.iter().filter(|process| process.parent == parent && !foreign.contains(&process.pid));
-        for child in children {
-            found.push(child.pid.as_raw());
-            members.push(*child);
-        }
-    }
+fn pids(processes: impl IntoIterator<Item = Stat>) -> Vec<Pid> {
+    processes.into_iter().map(|process| Pid::from_raw(process.pid)).collect()
+}
+
+fn below(foreign: &[Pid]) -> Vec<Stat> {
+    let own = std::process::id() as i32;
+    let mut all = processes();
+    all.retain(|process| !foreign.contains(&Pid::from_raw(process.pid)));
+    let mut members = stat::descendants(all, own);
+    members.retain(|process| process.pid != own);
     members
 }
 
-fn processes() -> Vec<Process> {
+/// All that live.
+fn processes() -> Vec<Stat> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries
-        .filter_map(|entry| {
-            let pid = entry.file_name().to_str()?.parse().ok()?;
-            let stat = fs::read(entry.path().join("stat")).ok()?;
-            Process::parse(pid, &String::from_utf8_lossy(&stat))
-        })
+        .filter(|entry| entry.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit))
+        .filter_map(|entry| fs::read(entry.path().join("stat")).ok())
+        .filter_map(|text| Stat::parse(&String::from_utf8_lossy(&text)))
+        .filter(|process| !process.dead)
         .collect()
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Process {
-    pid: Pid,
-    parent: i32,
-    group: i32,
-    session: i32,
-}
-
-impl Process {
-    /// The name in parentheses may hold anything: what follows the last one is the state, field 3 (proc_pid_stat(5)).
-    /// None for the dead; one whose first thread alone has ended is called a zombie too, and lives.
-    fn parse(pid: i32, stat: &str) -> Option<Process> {
-        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-        let number = |field: usize| fields.get(field - 3)?.parse::<i32>().ok();
-        if matches!(fields.first(), Some(&"Z" | &"X")) && number(20)? <= 1 {
-            return None;
-        }
-        Some(Process { pid: Pid::from_raw(pid), parent: number(4)?, group: number(5)?, session: number(6)? })
-    }
 }
 
 #[cfg(test)]

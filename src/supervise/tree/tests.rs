@@ -3,20 +3,6 @@
 use super::*;
 use crate::sys;
 
-#[test]
-fn a_process_is_read_past_any_name_and_the_dead_are_none() {
-    let rest = "0 -1 4194304 1 2 3 4 5 6 7 8 20 0";
-    let parse = |state: &str, threads: u32| {
-        Process::parse(7, &format!("7 (a) Z 1 (x) {state} 42 43 44 {rest} {threads} 0"))
-    };
-    let found = Process { pid: Pid::from_raw(7), parent: 42, group: 43, session: 44 };
-    assert_eq!(parse("S", 1), Some(found));
-    assert_eq!(parse("Z", 1), None);
-    // Its first thread has ended, another has not.
-    assert_eq!(parse("Z", 2), Some(found));
-    assert_eq!(Process::parse(7, "7 (a"), None);
-}
-
 /// Forks and ends, over and over, for a minute unless somebody ends it.
 fn hop(own_session: bool) -> i32 {
     let end = Instant::now() + Duration::from_secs(60);
