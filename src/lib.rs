@@ -10,6 +10,7 @@
 #[global_allocator]
 static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
+mod attendant;
 pub mod cli;
 pub mod commands;
 pub mod digest;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
@@ -13,6 +13,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
+use crate::attendant::attended;
 use crate::error::{Error, Result};
 use crate::sys;
 
@@ -139,33 +140,21 @@ pub fn raise_loopback() -> io::Result<()> {
 /// MOUNT_ATTR_IDMAP). It belongs to a child that ends at once; the descriptor keeps it.
 pub fn nobody_map() -> io::Result<OwnedFd> {
     const NOBODY: &str = "0 65534 1\n1 1 65533\n65535 65535 4294901760\n";
-    let (mut here, mut there) = UnixStream::pair()?;
-    let number = here.as_raw_fd() as u32;
-    let child = sys::fork(move || {
-        // Or the end of the other process would never be seen.
-        let _ = sys::close_range(number, number);
+    let there = |far: &mut UnixStream| {
         // By the name that it has in this /proc: in a new PID namespace fork(2) tells another number, which here is
         // some process of the host (pid_namespaces(7), "/proc and PID namespaces").
-        let told = fs::read_link("/proc/self").and_then(|own| {
-            unshare(CloneFlags::CLONE_NEWUSER)?;
-            there.write_all(own.as_os_str().as_bytes())
-        });
-        // The reader waits for the end; then it is this one's turn, until the descriptor is had or whoever wants it has
-        // gone. No signal: a process under Landlock's scope sends none when it dies.
-        if told.is_ok() && there.shutdown(Shutdown::Write).is_ok() {
-            let _ = there.read(&mut [0]);
-        }
-        0
-    })?;
-    let made = (|| {
+        let own = fs::read_link("/proc/self")?;
+        unshare(CloneFlags::CLONE_NEWUSER)?;
+        far.write_all(own.as_os_str().as_bytes())?;
+        // The reader waits for the end.
+        far.shutdown(Shutdown::Write)
+    };
+    attended(there, |_, near| {
         let mut own = String::new();
-        here.read_to_string(&mut own)?;
+        near.read_to_string(&mut own)?;
         let own: i32 = own.parse().map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
         fs::write(format!("/proc/{own}/uid_map"), NOBODY)?;
         fs::write(format!("/proc/{own}/gid_map"), NOBODY)?;
         Ok(fs::File::open(format!("/proc/{own}/ns/user"))?.into())
-    })();
-    drop(here);
-    let _ = waitpid(Pid::from_raw(child), None);
-    made
+    })?
 }

@@ -9,11 +9,11 @@
 //! As root, without the scope, the same call would end every process of the machine. So there is an `Enclosure` only
 //! where a process outside was seen to be out of reach, and a second look comes before each use.
 
-use std::io::{self, Read};
+use std::io;
 
 use nix::unistd::{Pid, getpid};
-use rustix::process::{WaitOptions, waitpid};
 
+use crate::attendant::attended;
 use crate::enforce::landlock;
 use crate::sys;
 
@@ -25,22 +25,12 @@ impl Enclosure {
     /// While there is one thread: a domain is a thread's own. None where the kernel has no signal scope, or has too many
     /// domains nested here already.
     pub fn enter(abi: u32) -> Option<Enclosure> {
-        let (mut reader, writer) = io::pipe().ok()?;
-        // It has this process's identity, so that nothing but the domain can keep it out of reach; and its number is
-        // nobody else's until it is waited for. It ends with the other end of the pipe, however this process does.
-        let witness = match sys::fork_into_two().ok()? {
-            None => {
-                drop(writer);
-                let _ = reader.read(&mut [0]);
-                sys::leave(0);
-            }
-            Some(pid) => pid,
-        };
-        let before = sys::kill(witness, 0);
-        let entered = landlock::scope_signals(abi);
-        let after = sys::kill(witness, 0);
-        drop(writer);
-        let _ = waitpid(rustix::process::Pid::from_raw(witness), WaitOptions::empty());
+        // A child has this process's identity, so that nothing but the domain can keep it out of reach; and its number is
+        // nobody else's until it is waited for.
+        let look = |witness: Pid| sys::kill(witness.as_raw(), 0);
+        let (before, entered, after) =
+            attended(|_| Ok(()), |witness, _| (look(witness), landlock::scope_signals(abi), look(witness)))
+                .ok()?;
         (entered.is_ok() && is_proof(&before, &after)).then_some(Enclosure(()))
     }
 

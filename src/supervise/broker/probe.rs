@@ -5,12 +5,12 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 
-use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use rustix::thread::set_no_new_privs;
 use seccompiler::sock_filter;
 
+use crate::attendant::attended;
 use crate::sys;
 
 /// What the broker could do here; each error says why not.
@@ -37,30 +37,19 @@ pub fn probe() -> Abilities {
 }
 
 fn attempt() -> io::Result<Abilities> {
-    let (mut here, mut there) = UnixStream::pair()?;
-    let descriptor = here.as_raw_fd() as u32;
-    let child = Pid::from_raw(sys::fork(move || {
-        // Or the end of the other process would never be seen.
-        let _ = sys::close_range(descriptor, descriptor);
-        if set_no_new_privs(true).is_err() {
-            return 1;
-        }
+    let there = |far: &mut UnixStream| {
+        set_no_new_privs(true)?;
         let listener = sys::install_listening_filter(&ALLOW_ALL);
         let number = match &listener {
             Ok(fd) => fd.as_raw_fd(),
             Err(error) => -error.raw_os_error().unwrap_or(libc::EIO),
         };
-        if there.write_all(&number.to_ne_bytes()).is_ok() {
-            // Until all is known, or whoever wants to know has gone.
-            let _ = there.read(&mut [0]);
-        }
-        0
-    })?);
-    let mut bytes = [0; 4];
-    let abilities = here.read_exact(&mut bytes).map(|()| judge(child, i32::from_ne_bytes(bytes)));
-    drop(here);
-    let _ = waitpid(child, None);
-    abilities
+        far.write_all(&number.to_ne_bytes()).map(|()| listener)
+    };
+    attended(there, |child, near| {
+        let mut bytes = [0; 4];
+        near.read_exact(&mut bytes).map(|()| judge(child, i32::from_ne_bytes(bytes)))
+    })?
 }
 
 fn judge(child: Pid, number: i32) -> Abilities {
