@@ -171,10 +171,6 @@ const KERNEL_FILES: [u64; 18] = [
 ];
 
 /// Looks at one descriptor; nothing is read from it and nothing changes.
-pub fn inspect(fd: BorrowedFd<'_>) -> io::Result<Kind> {
-    look(fd, rustix::fs::fcntl_getfl(fd)?).map(|(kind, _)| kind)
-}
-
 fn look(fd: BorrowedFd<'_>, flags: OFlags) -> io::Result<(Kind, Stat)> {
     let stat = rustix::fs::fstat(fd)?;
     let kind = match FileType::from_raw_mode(stat.st_mode) {

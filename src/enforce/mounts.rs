@@ -315,16 +315,11 @@ impl Builder<'_> {
     fn add_own(&mut self, note: &Note) -> io::Result<()> {
         let own = Path::new(OWN);
         self.parents(&own.join(note::TEXT))?;
-        for (name, bytes) in note.files() {
+        let lesser = facts::lesser(&self.lesser);
+        let lesser = (!lesser.is_empty()).then_some((note::LESSER, lesser.as_slice()));
+        for (name, bytes) in note.files().into_iter().chain(lesser) {
             let path = own.join(name);
             write_file(self.root.as_fd(), relative(&path), bytes, 0o444, (None, None))?;
-            let fd = openat(&self.root, relative(&path), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-            self.grants.push(Grant { fd, right: Right::Read, directory: false });
-        }
-        if !self.lesser.is_empty() {
-            let path = own.join(note::LESSER);
-            let bytes = facts::lesser(&self.lesser);
-            write_file(self.root.as_fd(), relative(&path), &bytes, 0o444, (None, None))?;
             let fd = openat(&self.root, relative(&path), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
             self.grants.push(Grant { fd, right: Right::Read, directory: false });
         }

@@ -8,7 +8,8 @@ use rustix::fs::{CWD, Mode};
 use super::*;
 
 fn kind(fd: impl AsFd) -> Kind {
-    inspect(fd.as_fd()).unwrap()
+    let fd = fd.as_fd();
+    look(fd, rustix::fs::fcntl_getfl(fd).unwrap()).unwrap().0
 }
 
 fn open(path: &str, flags: OFlags) -> OwnedFd {
